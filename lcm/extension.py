@@ -18,6 +18,7 @@ from lcm.web.search import Finder
 
 NAVIGATION = (
     NavEntry("overview", _("Overview"), "home", "/overview/", "squares-2x2", shortcut="o"),
+    NavEntry("inbox", _("Inbox"), "inbox_list", "/inbox/", "inbox", shortcut="i"),
     NavEntry("sessions", _("Sessions"), "session_list", "/sessions/", "play-circle", shortcut="s"),
     NavEntry(
         "definitions",
@@ -72,14 +73,15 @@ EXTENSION = Extension(
         deliveries.RETRY,
     ),
     objects={
-        "labletsession": ObjectKind(_("Session"), "session_detail"),
-        "labletdefinition": ObjectKind(_("Definition"), "definition_detail"),
+        "labletsession": ObjectKind(_("Session"), "session_detail", is_watchable=True),
+        "labletdefinition": ObjectKind(_("Definition"), "definition_detail", is_watchable=True),
         "domain": ObjectKind(_("Domain"), "domain_detail"),
         "project": ObjectKind(_("Project"), "project_detail"),
         "apitoken": ObjectKind(_("Token")),
         "user": ObjectKind(_("Person")),
         "webhook": ObjectKind(_("Webhook"), "webhook_detail"),
         "eventrule": ObjectKind(_("Rule"), "rule_edit"),
+        "delivery": ObjectKind(_("Delivery"), "delivery_detail"),
         "job": ObjectKind(_("Job"), "job_detail"),
         "savedview": ObjectKind(_("View")),
     },

@@ -57,6 +57,7 @@ def specs() -> list[PeriodicTaskSpec]:
         PeriodicTaskSpec("detect-deadlines", "lcm.tasks.detect_deadlines", DETECTION_INTERVAL),
         PeriodicTaskSpec("route-events", "lcm.tasks.route_new_events", seconds("EVENT_INTERVAL")),
         PeriodicTaskSpec("deliver-events", "lcm.tasks.deliver_events", seconds("EVENT_INTERVAL")),
+        PeriodicTaskSpec("send-mails", "lcm.tasks.send_mails", seconds("EVENT_INTERVAL")),
         PeriodicTaskSpec("prune-change-feed", "lcm.tasks.prune_change_feed", timedelta(minutes=10)),
     ]
 

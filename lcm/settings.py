@@ -9,6 +9,7 @@ from lcm.config.data_folder import embedded_valkey_socket, load_or_create_secret
 from lcm.config.database_url import database_settings
 from lcm.config.environment import read_settings, reject_unsafe_settings, time_zone_from
 from lcm.config.logs import logging_config
+from lcm.config.mail_url import mail_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 CONFIG = read_settings()
@@ -114,13 +115,17 @@ LOGOUT_REDIRECT_URL = "login"
 CSRF_FAILURE_VIEW = "lcm.web.error_pages.csrf_failure"
 SESSION_COOKIE_AGE = CONFIG["LOGIN_HOURS"] * 3600
 PASSWORD_RESET_TIMEOUT = CONFIG["PASSWORD_LINK_HOURS"] * 3600
-EMAIL_HOST: str = CONFIG["EMAIL_HOST"]
-EMAIL_PORT: int = CONFIG["EMAIL_PORT"]
-EMAIL_HOST_USER: str = CONFIG["EMAIL_HOST_USER"]
-EMAIL_HOST_PASSWORD: str = CONFIG["EMAIL_HOST_PASSWORD"]
-EMAIL_USE_TLS: bool = CONFIG["EMAIL_USE_TLS"]
+EMAIL = mail_settings(CONFIG["EMAIL_URL"])
+EMAIL_BACKEND: str = EMAIL["EMAIL_BACKEND"]
+EMAIL_HOST: str = EMAIL["EMAIL_HOST"]
+EMAIL_PORT: int = EMAIL["EMAIL_PORT"]
+EMAIL_HOST_USER: str = EMAIL["EMAIL_HOST_USER"]
+EMAIL_HOST_PASSWORD: str = EMAIL["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS: bool = EMAIL["EMAIL_USE_TLS"]
+EMAIL_USE_SSL: bool = EMAIL["EMAIL_USE_SSL"]
+EMAIL_FILE_PATH: str | None = EMAIL["EMAIL_FILE_PATH"]
 EMAIL_TIMEOUT = 10
-DEFAULT_FROM_EMAIL: str = CONFIG["DEFAULT_FROM_EMAIL"]
+DEFAULT_FROM_EMAIL: str = CONFIG["EMAIL_FROM"]
 SESSION_COOKIE_NAME = "lcm_session"
 CSRF_COOKIE_NAME = "lcm_csrf"
 CSRF_COOKIE_HTTPONLY = True
@@ -218,6 +223,8 @@ SPECTACULAR_SETTINGS = {
         "JobStateEnum": "lcm.models.jobs.JobState",
         "SeverityEnum": ["info", "warning", "critical"],
         "DeliveryStateEnum": "lcm.models.events.DeliveryState",
+        "ChannelEnum": "lcm.models.events.Channel",
+        "DeliveryCauseEnum": "lcm.models.events.Cause",
         "WebhookStateEnum": "lcm.web.delivery_filters.WEBHOOK_STATES",
         "TokenStateEnum": ["valid", "expired", "revoked"],
         "RevisionBasisEnum": "lcm.models.definitions.RevisionBasis",

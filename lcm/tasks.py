@@ -12,6 +12,7 @@ from lcm.services import deadlines, jobs, maintenance
 from lcm.services.deadlines import announce_ending_sessions, announce_expiring_tokens
 from lcm.services.delivery_run import deliver_due
 from lcm.services.event_routing import BATCH, route_events
+from lcm.services.mail_run import send_due_mails
 
 # How long one task works on a job before it yields to other tasks.
 JOB_TURN = timedelta(seconds=60)
@@ -53,6 +54,12 @@ def route_new_events() -> None:
 def deliver_events() -> None:
     """Send due deliveries to webhooks."""
     deliver_due(clock=timezone.now)
+
+
+@shared_task
+def send_mails() -> None:
+    """Send due e-mails; a task of its own, so that a slow mail server does not delay webhooks."""
+    send_due_mails(clock=timezone.now)
 
 
 @shared_task

@@ -89,8 +89,8 @@ EXTENSION = SchedulingExtension(
         bulk_reservations.CANCEL_BARE,
     ),
     objects={
-        "pool": ObjectKind(_("Pool"), "pool_detail"),
-        "slot": ObjectKind(_("Slot"), "slot_detail"),
+        "pool": ObjectKind(_("Pool"), "pool_detail", is_watchable=True),
+        "slot": ObjectKind(_("Slot"), "slot_detail", is_watchable=True),
         "reservation": ObjectKind(_("Reservation"), "reservation_detail"),
         "observer": ObjectKind(_("Observer"), observer_url),
     },

@@ -6,6 +6,7 @@ from rest_framework.routers import SimpleRouter
 
 from lcm.api.views.definitions import DefinitionViewSet
 from lcm.api.views.event_types import EventTypeViewSet
+from lcm.api.views.inbox import InboxViewSet, SubscriptionViewSet, WatchViewSet
 from lcm.api.views.internal import InternalSessionViewSet
 from lcm.api.views.jobs import JobViewSet
 from lcm.api.views.list_views import SavedViewViewSet
@@ -42,6 +43,10 @@ router.register("event-types", EventTypeViewSet, "event-type")
 router.register("webhooks", WebhookViewSet, "webhook")
 router.register("event-rules", EventRuleViewSet, "event-rule")
 router.register("deliveries", DeliveryViewSet, "delivery")
+
+router.register("inbox", InboxViewSet, "inbox")
+router.register("subscriptions", SubscriptionViewSet, "subscription")
+router.register("watches", WatchViewSet, "watch")
 
 internal = Router()
 internal.register("lablet-sessions", InternalSessionViewSet, "internal-session")

@@ -1,14 +1,15 @@
-"""Serializers of webhooks, rules and deliveries."""
+"""Serializers of webhooks, rules, and deliveries."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from rest_framework import serializers
 
 from lcm.events.catalog import Severity, event_types
-from lcm.models import Delivery, DeliveryAttempt, EventRule, Webhook, WebhookFormat
-from lcm.services.event_rules import MAX_PATTERN_LENGTH, MAX_PATTERNS
+from lcm.models import Channel, Delivery, DeliveryAttempt, EventRule, Webhook, WebhookFormat
+from lcm.services.event_rules import MAX_DIGEST_INTERVAL, MAX_PATTERN_LENGTH, MAX_PATTERNS
 from lcm.web.delivery_filters import WEBHOOK_STATES
 
 
@@ -74,7 +75,24 @@ class RuleRequestSerializer(serializers.Serializer[object]):
     severities = serializers.ListField(
         child=serializers.ChoiceField(choices=[each.value for each in Severity]), max_length=3, required=False
     )
-    webhook = serializers.PrimaryKeyRelatedField(queryset=Webhook.objects.all())
+    channel = serializers.ChoiceField(
+        choices=Channel.choices, required=False, help_text="`webhook` by default."
+    )
+    webhook = serializers.PrimaryKeyRelatedField(
+        queryset=Webhook.objects.all(),
+        required=False,
+        allow_null=True,
+        help_text="Required for the channel `webhook`.",
+    )
+    recipients = _patterns(
+        "For the other channels: user names and roles such as `role:Admin`; for `email` also addresses."
+    )
+    digest_interval = serializers.DurationField(
+        min_value=timedelta(0),
+        max_value=MAX_DIGEST_INTERVAL,
+        required=False,
+        help_text="Events of the rule within this time become one e-mail; 5 min by default.",
+    )
     enabled = serializers.BooleanField(required=False)
 
 
@@ -83,7 +101,7 @@ class RuleSerializer(serializers.ModelSerializer[EventRule]):
         model = EventRule
         fields = [
             "id", "name", "event_types", "pools", "definitions", "domains", "projects", "severities",
-            "channel", "webhook", "enabled", "created_at", "updated_at",
+            "channel", "webhook", "recipients", "digest_interval", "enabled", "created_at", "updated_at",
         ]  # fmt: skip
 
 
@@ -117,13 +135,20 @@ class DeliverySerializer(serializers.ModelSerializer[Delivery]):
     class Meta:
         model = Delivery
         fields = [
-            "id", "event", "type", "webhook", "rule", "state", "error", "attempt_count", "next_attempt_at",
-            "created_at",
+            "id", "event", "type", "cause", "rule", "channel", "webhook", "recipient", "address", "state",
+            "error", "attempt_count", "next_attempt_at", "created_at", "read_at",
         ]  # fmt: skip
         extra_kwargs = {
             "event": {"help_text": "Id of the change log entry; null for a test."},
+            "cause": {"help_text": "Why it is sent: a rule, or the recipient owns or watches the object."},
+            "recipient": {"help_text": "Person of an e-mail or an entry of an inbox."},
+            "read_at": {"help_text": "When the recipient read the entry of the inbox."},
             "error": {"help_text": "Why the last attempt failed, or why nothing was sent."},
         }
+
+
+class SentTestSerializer(serializers.Serializer[Any]):
+    deliveries = DeliverySerializer(many=True)
 
 
 class DeliveryAttemptSerializer(serializers.ModelSerializer[DeliveryAttempt]):

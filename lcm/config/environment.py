@@ -28,8 +28,8 @@ class Basics(Group):
     DEBUG: Flag = False
     """Detailed error pages and static files without collectstatic. Never use it in production."""
     SECRET_KEY: Text = ""
-    """Signs cookies; the secrets of webhooks are derived from it. At least 32 characters. Required unless
-    `DEBUG` is on; then LCM creates one in `DATA_DIR`."""
+    """Signs cookies and links; the secrets of webhooks are derived from it. At least 32 characters. Required
+    unless `DEBUG` is on; then LCM creates one in `DATA_DIR`."""
     DATA_DIR: Text = "var"
     """Folder for the SQLite database, the embedded Valkey, static files and metric files. A relative path is
     relative to the checkout. `manage.py up` makes it private to its user."""
@@ -96,17 +96,11 @@ class Web(Group):
 class Mail(Group):
     """E-mail"""
 
-    EMAIL_HOST: Text = ""
-    """SMTP server for links to set a password. Empty: LCM sends no e-mail, an Admin passes the links on."""
-    EMAIL_PORT: Annotated[int, whole(1)] = 587
-    """Port of the SMTP server."""
-    EMAIL_HOST_USER: Text = ""
-    """User name at the SMTP server. Empty: no authentication."""
-    EMAIL_HOST_PASSWORD: Text = ""
-    """Password at the SMTP server."""
-    EMAIL_USE_TLS: Flag = True
-    """Use STARTTLS."""
-    DEFAULT_FROM_EMAIL: Text = "lcm@localhost"
+    EMAIL_URL: Text = ""
+    """Mail server: `smtp+tls://user:password@mail.example.org:587` for STARTTLS, `smtp+ssl://…:465` for TLS,
+    `smtp://…:25` for none. Special characters of the password are percent-encoded. Empty: LCM sends no
+    e-mail."""
+    EMAIL_FROM: Text = "lcm@localhost"
     """Sender of e-mails."""
 
 
@@ -150,7 +144,7 @@ class Events(Group):
     """Events"""
 
     EVENT_INTERVAL: Annotated[float, seconds(0.1)] = 2.0
-    """How often new events are compared with rules, and due deliveries are sent to webhooks."""
+    """How often new events are compared with rules and subscriptions, and due deliveries are sent."""
     ENDING_SOON: Annotated[float, seconds(0)] = 900.0
     """The event `session.ending_soon` occurs this long before the end of a session; 0: never."""
     WEBHOOK_ALLOWED_NETWORKS: Networks = []
@@ -179,7 +173,7 @@ class Capacity(Group):
     """URL of a CML simulator (`manage.py simulate_cml`) for the workers of the runtime `simulated`. Empty:
     these workers have no CML."""
     PUBLIC_URL: Text = "http://127.0.0.1:8000"
-    """URL at which workers and controllers reach LCM."""
+    """URL at which workers and controllers reach LCM. E-mails link to it."""
     DOCUMENTATION_URL: Text = ""
     """URL of the documentation, for the “Help” links of pages. Empty: LCM serves the site that `make docs`
     built, or else the files of the folder `docs`."""

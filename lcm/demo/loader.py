@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from lcm.demo.activity import request_session
 from lcm.demo.names import DEFINITIONS, POOLS, SPOT_POOL, TOPOLOGIES, VERSION
+from lcm.demo.notifications import make_notifications
 from lcm.demo.past_sessions import create_observed_sessions, make_drift
 from lcm.demo.people import make_organisation, make_people
 from lcm.demo.pools import make_pools, place_session
@@ -74,6 +75,7 @@ def load_demo(*, now: datetime, seed: int = 7, live: bool = False) -> None:
             continue
         _create_session(steps, definitions=definitions, projects=projects, rng=rng, now=now)
     make_drift(now=now)
+    make_notifications(now=now)
 
 
 def run_observers(clock: Clock = timezone.now) -> None:

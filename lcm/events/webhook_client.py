@@ -7,7 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -19,6 +19,8 @@ from lcm.events.webhook_errors import RequestRefused, error_text, status_error
 
 TIME_LIMIT_SECONDS = 10.0
 KEPT_RESPONSE_BYTES = 1024
+MAX_ERROR = 300
+GONE = 410
 _NAT64 = IPv6Network("64:ff9b::/96")
 # What a kept connection raises if the server closed it between two requests.
 _CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
@@ -29,13 +31,15 @@ Network = IPv4Network | IPv6Network
 
 @dataclass(frozen=True)
 class SendResult:
-    """The result of one attempt; `status` is None if the endpoint sent no response."""
+    """The result of one attempt; `status` is None if there was no response."""
 
     duration_ms: int
     status: int | None = None
     error: str = ""
     response: str = ""
     retry_after: float | None = None
+    # Another attempt would be refused too.
+    is_final: bool = False
 
     @property
     def is_delivered(self) -> bool:
@@ -60,7 +64,7 @@ class EndpointClient:
         if not found.is_delivered:
             await self.close()
         duration = round((time.monotonic() - started) * 1000)
-        return SendResult(duration, found.status, found.error, found.response, found.retry_after)
+        return replace(found, duration_ms=duration)
 
     async def close(self) -> None:
         """End the connection; the next request resolves and checks the host again."""
@@ -110,7 +114,14 @@ async def _request(
             if len(kept) >= KEPT_RESPONSE_BYTES:
                 break
     text = kept[:KEPT_RESPONSE_BYTES].decode(errors="replace").replace("\0", "")
-    return SendResult(0, response.status_code, status_error(response), text, _retry_after(response))
+    return SendResult(
+        0,
+        response.status_code,
+        status_error(response),
+        text,
+        _retry_after(response),
+        is_final=response.status_code == GONE,
+    )
 
 
 async def _checked_addresses(url: httpx.URL, allowed: tuple[Network, ...]) -> list[Address]:

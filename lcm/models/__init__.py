@@ -9,11 +9,14 @@ from lcm.models.definitions import (
     RevisionOutcome,
 )
 from lcm.models.events import (
+    PERSONAL,
+    Cause,
     Channel,
     Delivery,
     DeliveryAttempt,
     DeliveryState,
     EventRule,
+    Watch,
     Webhook,
     WebhookFormat,
 )
@@ -25,7 +28,9 @@ from lcm.models.records import ApiToken, ChangeLog, Heartbeat, IdempotentRespons
 from lcm.models.sessions import Kernel, KernelStatus, LabletSession, Priority, SessionTransition
 
 __all__ = [
+    "PERSONAL",
     "ApiToken",
+    "Cause",
     "ChangeLog",
     "Channel",
     "DefinitionRevision",
@@ -58,6 +63,7 @@ __all__ = [
     "Theme",
     "TokenKind",
     "User",
+    "Watch",
     "Webhook",
     "WebhookFormat",
 ]

@@ -56,6 +56,8 @@ class User(AbstractUser):
     password_links = models.PositiveIntegerField(default=0, editable=False)
     # Columns, density and default view by list; see `lcm.selectors.list_views`.
     list_settings = models.JSONField(default=dict, blank=True, editable=False)
+    # Event types by channel; empty: the defaults of `lcm.events.personal`.
+    notification_choices = models.JSONField(default=dict, blank=True, editable=False)
 
     class Meta(AbstractUser.Meta):
         ordering = ["username"]

@@ -20,7 +20,9 @@ logger = logging.getLogger(__name__)
 REQUESTS = Counter("lcm_http_requests_total", "HTTP requests.", ["view", "method", "status"])
 REQUEST_SECONDS = Histogram("lcm_http_request_duration_seconds", "Time to respond to a request.", ["view"])
 TASKS = Counter("lcm_tasks_total", "Background tasks run, by result.", ["task", "result"])
-WEBHOOK_ATTEMPTS = Counter("lcm_webhook_attempts_total", "Requests to webhooks, by result.", ["result"])
+DELIVERY_ATTEMPTS = Counter(
+    "lcm_delivery_attempts_total", "Attempts to deliver events, by channel and result.", ["channel", "result"]
+)
 TRANSITIONS = Counter(
     "lcm_session_transitions_total", "Session status transitions.", ["from_status", "to_status"]
 )
@@ -40,7 +42,7 @@ def delivery_queue() -> Iterator[Metric]:
 
     count, oldest = queue_length()
     age = (timezone.now() - oldest).total_seconds() if oldest else 0.0
-    yield GaugeMetricFamily("lcm_deliveries_pending", "Deliveries to webhooks that are pending.", count)
+    yield GaugeMetricFamily("lcm_deliveries_pending", "Deliveries that are pending.", count)
     yield GaugeMetricFamily("lcm_delivery_oldest_age_seconds", "Age of the oldest pending delivery.", age)
 
 

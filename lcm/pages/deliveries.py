@@ -17,10 +17,10 @@ from django.views.decorators.http import require_GET
 
 from lcm.domain.actors import Actor
 from lcm.domain.roles import Role
-from lcm.models import Delivery, DeliveryState
+from lcm.models import Delivery
 from lcm.pages.notification_lists import DELIVERIES
 from lcm.selectors import deliveries
-from lcm.services.deliveries import retry_delivery
+from lcm.services.deliveries import can_retry, retry_delivery
 from lcm.web.access import role_required
 from lcm.web.bulk_actions import BulkOperation, BulkTexts, bulk_view, for_each_row
 from lcm.web.form_page import FormPage, form_view, render_page, service_call
@@ -38,6 +38,7 @@ def delivery_detail(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     context = {
         "delivery": delivery,
         "attempts": delivery.attempts.all(),
+        "payload_title": gettext("Request body") if delivery.webhook_id else gettext("Event"),
         "payload": json.dumps(json.loads(delivery.payload), indent=2, ensure_ascii=False),
         "crumbs": [(gettext("Delivery log"), reverse("delivery_list")), (delivery.short_id, "")],
     }
@@ -50,7 +51,9 @@ def delivery_retry(request: HttpRequest, pk: UUID) -> FormPage:
     page = reverse("delivery_detail", args=[pk])
     return FormPage(
         title=gettext("Retry delivery %(delivery)s?") % {"delivery": delivery.short_id},
-        text=gettext("LCM sends the same request again, with the same id."),
+        text=gettext("LCM sends the same request again, with the same id.")
+        if delivery.webhook_id
+        else gettext("LCM sends the event by e-mail again."),
         submit=gettext("Retry delivery"),
         save=service_call(request, retry_delivery, delivery=delivery),
         done=gettext("Delivery enqueued."),
@@ -74,10 +77,12 @@ RETRY = BulkOperation(
         button=Plural(ngettext_lazy("Retry %(count)s delivery", "Retry %(count)s deliveries")),
         question=Plural(ngettext_lazy("Retry %(count)s delivery?", "Retry %(count)s deliveries?")),
         result=Plural(ngettext_lazy("%(count)s delivery enqueued.", "%(count)s deliveries enqueued.")),
-        effect=_("LCM sends the same requests again, with the same ids."),
-        ineligible=_("Pending deliveries and deliveries of disabled webhooks stay unchanged."),
+        effect=_("LCM sends the same events again, to webhooks with the same ids."),
+        ineligible=_(
+            "Pending deliveries, entries of inboxes and deliveries of disabled webhooks stay unchanged."
+        ),
     ),
-    eligible_rows=lambda rows: rows.exclude(state=DeliveryState.PENDING).filter(webhook__enabled=True),
+    eligible_rows=lambda rows: rows.filter(can_retry()),
     run=for_each_row(_retry),
 )
 delivery_bulk_retry = bulk_view(RETRY, Role.ADMIN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -15,12 +16,16 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET
 
 from lcm.domain.roles import Role
-from lcm.events.catalog import Severity, event_types
-from lcm.models import EventRule, Webhook
+from lcm.events.catalog import Severity, event_types, matching_types
+from lcm.models import Channel, EventRule, Webhook
+from lcm.models.events import DIGEST_INTERVAL
 from lcm.pages.notification_lists import RULES
+from lcm.pages.webhooks import SendTestForm
 from lcm.selectors import deliveries
 from lcm.services import event_rules as services
+from lcm.services.deliveries import send_rule_test
 from lcm.web.access import role_required
+from lcm.web.durations import DurationTextField
 from lcm.web.form_page import FormPage, form_view, render_page, service_call
 from lcm.web.forms import PageForm
 from lcm.web.list_page import list_view
@@ -68,9 +73,29 @@ class ConditionsForm(PageForm):
 
 class RuleForm(ConditionsForm):
     name = forms.CharField(label=_("Name"), max_length=63)
-    webhook = forms.ModelChoiceField(Webhook.objects.all(), label=_("Webhook"))
+    channel = forms.ChoiceField(label=_("Channel"), choices=Channel.choices)
+    webhook = forms.ModelChoiceField(
+        Webhook.objects.all(), label=_("Webhook"), required=False, help_text=_("For the channel Webhook.")
+    )
+    recipients = LinesField(
+        label=_("Recipients"),
+        required=False,
+        help_text=_(
+            "For the channels E-mail and Inbox: user names and roles such as role:Admin, one per line; "
+            "for E-mail also addresses."
+        ),
+    )
+    digest_interval = DurationTextField(
+        label=_("Digest interval"),
+        required=False,
+        help_text=_("Events of the rule within this time become one e-mail. 0 s: one e-mail for each."),
+    )
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
-    field_order = ["name", "webhook", "event_types"]
+    field_order = ["name", "channel", "webhook", "recipients", "digest_interval", "event_types"]
+
+    def clean_digest_interval(self) -> timedelta:
+        found: timedelta | None = self.cleaned_data["digest_interval"]
+        return DIGEST_INTERVAL if found is None else found
 
 
 rule_list = list_view(RULES, Role.ADMIN)
@@ -85,7 +110,12 @@ def rule_create(request: HttpRequest) -> FormPage:
         submit=gettext("Create rule"),
         save=service_call(request, services.create_rule),
         done=lambda rule: gettext("Rule %(rule)s created.") % {"rule": rule},
-        initial={"enabled": True, "all_types": list(event_types().values())},
+        initial={
+            "enabled": True,
+            "channel": Channel.WEBHOOK,
+            "digest_interval": DIGEST_INTERVAL,
+            "all_types": list(event_types().values()),
+        },
         crumbs=[(gettext("Rules"), reverse("rule_list")), (gettext("New rule"), "")],
         template="notifications/rule_form.html",
     )
@@ -104,8 +134,30 @@ def rule_edit(request: HttpRequest, pk: UUID) -> FormPage:
         done=gettext("Rule %(rule)s saved.") % {"rule": rule},
         initial={**values, "webhook": rule.webhook_id, "all_types": list(event_types().values())},
         crumbs=[(gettext("Rules"), reverse("rule_list")), (rule.name, "")],
-        links=[(gettext("Send test"), reverse("webhook_test", args=[rule.webhook_id]))],
+        links=[(gettext("Send test"), reverse("rule_test", args=[rule.pk]))],
         template="notifications/rule_form.html",
+    )
+
+
+@form_view(Role.ADMIN)
+def rule_test(request: HttpRequest, pk: UUID) -> FormPage:
+    rule = get_object_or_404(deliveries.rules(), pk=pk)
+    return FormPage(
+        title=gettext("Send test of %(rule)s") % {"rule": rule},
+        text=gettext(
+            "LCM sends the example of the event type to everybody whom the rule notifies, without retries."
+        ),
+        form=SendTestForm,
+        submit=gettext("Send test"),
+        save=service_call(request, send_rule_test, rule=rule),
+        done=gettext("Test enqueued."),
+        next=f"{reverse('delivery_list')}?rule={rule.pk}",
+        initial={"event_type": next(iter(matching_types(rule.event_types)), "")},
+        crumbs=[
+            (gettext("Rules"), reverse("rule_list")),
+            (rule.name, reverse("rule_edit", args=[rule.pk])),
+            (gettext("Send test"), ""),
+        ],
     )
 
 
@@ -140,6 +192,6 @@ def rule_preview(request: HttpRequest) -> HttpResponseBase:
 
 def _text() -> str:
     return gettext(
-        "**LCM sends the events that match the types and all conditions to the webhook.** "
+        "**LCM sends the events that match the types and all conditions.** "
         "A condition without entries matches all events."
     )

@@ -7,7 +7,7 @@ from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.models import EventRule
+from lcm.models import Channel, EventRule
 from lcm.selectors import deliveries
 from lcm.web.delivery_filters import DeliveryFilter, RuleFilter, WebhookFilter
 from lcm.web.list_columns import Column
@@ -34,6 +34,12 @@ def _condition_count(rule: EventRule) -> str:
     return ", ".join(each for values in lists for each in values)
 
 
+def _targets(rule: EventRule) -> str:
+    if rule.channel == Channel.WEBHOOK and rule.webhook:
+        return rule.webhook.name
+    return ", ".join(rule.recipients)
+
+
 DELIVERIES = ListPage(
     title=_("Delivery log"),
     export_name="deliveries",
@@ -46,18 +52,20 @@ DELIVERIES = ListPage(
     columns=[
         Column(_("Delivery"), lambda row: row.type, export_label=_("Event type"), cell="delivery"),
         Column(_("State"), lambda row: row.get_state_display(), cell="state", phone="side"),
-        Column(_("Webhook"), lambda row: row.webhook.name, cell="webhook", phone="below"),
-        Column(_("Rule"), lambda row: row.rule.name if row.rule else ""),
+        Column(_("Channel"), lambda row: row.get_channel_display()),
+        Column(_("To"), lambda row: row.target, cell="target", phone="below"),
+        Column(_("Rule"), lambda row: row.rule.name if row.rule else "", cell="delivery_rule"),
         Column(_("Attempts"), lambda row: row.attempt_count, numeric=True),
         Column(_("Next attempt"), lambda row: row.next_attempt_at, numeric=True),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
     cells="notifications/cells.html",
     default_sort="-created_at",
-    search_hint=_("Event type, error"),
+    search_hint=_("Event type, error, recipient"),
     icon="bell",
     empty_hint=_(
-        "Events that match a rule appear here with each attempt. Create a webhook and a rule first."
+        "Events that match a rule or concern a person appear here with each attempt. "
+        "Create a rule to send events elsewhere."
     ),
     lead=_queue_lead,
     actions=[_TYPES, _RULES, _WEBHOOKS],
@@ -77,7 +85,8 @@ RULES = ListPage(
         Column(_("State"), lambda row: "enabled" if row.enabled else "off", cell="rule_state", phone="side"),
         Column(_("Event types"), lambda row: ", ".join(row.event_types), css="wide", phone="below"),
         Column(_("Conditions"), _condition_count),
-        Column(_("Webhook"), lambda row: row.webhook.name, cell="webhook"),
+        Column(_("Channel"), lambda row: row.get_channel_display()),
+        Column(_("To"), _targets, cell="rule_targets"),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
     ],
     cells="notifications/cells.html",
@@ -86,7 +95,7 @@ RULES = ListPage(
     default_sort="name",
     search_hint=_("Name, webhook"),
     icon="funnel",
-    empty_hint=_("A rule selects the events that LCM sends to a webhook."),
+    empty_hint=_("A rule selects the events that LCM sends to a webhook, by e-mail or to inboxes."),
     actions=[
         _TYPES,
         _LOG,

@@ -74,7 +74,10 @@ def profile(request: HttpRequest) -> HttpResponseBase:
         back=reverse("home"),
         initial={name: getattr(user, name) for name in services.PROFILE_FIELDS},
         crumbs=[(gettext("Profile"), "")],
-        links=[(gettext("Change password"), reverse("password_change"))],
+        links=[
+            (gettext("Notifications"), reverse("notification_settings")),
+            (gettext("Change password"), reverse("password_change")),
+        ],
     )
     response = form_page(request, page)
     if saved:

@@ -25,7 +25,7 @@ def rules() -> QuerySet[EventRule]:
 
 
 def deliveries() -> QuerySet[Delivery]:
-    return Delivery.objects.select_related("webhook", "rule")
+    return Delivery.objects.select_related("webhook", "rule", "recipient")
 
 
 def queue_length() -> tuple[int, datetime | None]:

@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from lcm.domain.roles import GROUPS, Role
 from lcm.models import ApiToken, ChangeLog, Domain, Membership, Project, User
 
-_FOR_ADMINS = frozenset({"user", "group", "apitoken", "webhook", "eventrule"})
+_FOR_ADMINS = frozenset({"user", "group", "apitoken", "webhook", "eventrule", "delivery"})
 
 
 def domains() -> QuerySet[Domain]:

@@ -1,4 +1,4 @@
-"""Claim, record, retry, test and remove deliveries."""
+"""Claim, record, retry, test and remove deliveries. `mail_delivery.py` claims and records e-mails."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from lcm.db.bulk import delete_in_batches
 from lcm.domain.actors import Actor
 from lcm.domain.errors import StateConflict
 from lcm.events.catalog import event_types, example_event
+from lcm.events.mail_client import mail_is_configured
 from lcm.events.webhook_body import request_body
 from lcm.events.webhook_client import SendResult
-from lcm.models import Delivery, DeliveryAttempt, DeliveryState, EventRule, Webhook
-from lcm.monitoring.metrics import WEBHOOK_ATTEMPTS
+from lcm.models import Channel, Delivery, DeliveryAttempt, DeliveryState, EventRule, Webhook
+from lcm.monitoring.metrics import DELIVERY_ATTEMPTS
+from lcm.selectors.recipients import People, role_named
 from lcm.services.changelog import log_change
-from lcm.services.event_routing import RETRY_PERIOD
+from lcm.services.event_routing import RETRY_PERIOD, rule_deliveries, set_event
 from lcm.services.validation import require_reason
 from lcm.services.webhooks import disable_webhook
 
@@ -37,8 +40,8 @@ BACKOFF_SECONDS = (5, 30, 120, 600, 3600)
 JITTER = 0.2
 MAX_RETRY_AFTER_SECONDS = 3600.0
 FAILING_LIMIT = timedelta(hours=24)
-GONE = 410
 RETENTION = timedelta(days=30)
+MAIL_NOT_CONFIGURED = gettext_lazy("E-mail is not configured. Set EMAIL_URL first.")
 
 
 @dataclass(frozen=True)
@@ -88,16 +91,16 @@ def held_deliveries(*, webhook: Webhook, deliveries: Sequence[Delivery]) -> set[
 
     Others were deleted, dropped or claimed again, or the webhook was changed after the claim.
     """
-    held = _held(webhook, deliveries).filter(webhook__url=webhook.url, webhook__salt=webhook.salt)
+    held = _held(deliveries, webhook.leased_until).filter(
+        webhook__url=webhook.url, webhook__salt=webhook.salt
+    )
     return set(held.values_list("pk", flat=True))
 
 
-def _held(webhook: Webhook, deliveries: Iterable[Delivery]) -> QuerySet[Delivery]:
+def _held(deliveries: Iterable[Delivery], lease: datetime | None) -> QuerySet[Delivery]:
     """Return the rows that still have the lease of the claim."""
     return Delivery.objects.filter(
-        pk__in=[each.pk for each in deliveries],
-        state=DeliveryState.PENDING,
-        next_attempt_at=webhook.leased_until,
+        pk__in=[each.pk for each in deliveries], state=DeliveryState.PENDING, next_attempt_at=lease
     )
 
 
@@ -109,37 +112,43 @@ def release_webhook(*, webhook: Webhook, unsent: Iterable[Delivery]) -> None:
     with transaction.atomic():
         Webhook.objects.filter(pk=webhook.pk, leased_until=webhook.leased_until).update(leased_until=None)
         for due_at, rows in by_time.items():
-            _held(webhook, rows).update(next_attempt_at=due_at)
+            _held(rows, webhook.leased_until).update(next_attempt_at=due_at)
 
 
 def record_attempts(*, webhook: Webhook, attempts: Sequence[Attempt]) -> None:
-    """Store the results of attempts, and when the next ones are due."""
+    """Store the results of requests, and when the next ones are due."""
     with transaction.atomic():
         # The webhook is locked before its deliveries, as everywhere.
         stored = Webhook.objects.select_for_update(no_key=True).filter(pk=webhook.pk).first()
-        held = set(
-            _held(webhook, [each.delivery for each in attempts])
-            .select_for_update()
-            .values_list("pk", flat=True)
-        )
-        valid = [each for each in attempts if each.delivery.pk in held]
-        delivered = [each.delivery for each in valid if each.result.is_delivered]
-        _held(webhook, delivered).update(
-            state=DeliveryState.DELIVERED,
-            next_attempt_at=None,
-            error="",
-            attempt_count=F("attempt_count") + 1,
-        )
-        for each in valid:
-            if not each.result.is_delivered:
-                _held(webhook, [each.delivery]).update(
-                    **_failure(each.delivery, each.result, each.at), attempt_count=F("attempt_count") + 1
-                )
-        DeliveryAttempt.objects.bulk_create(_attempt_row(each) for each in valid)
+        valid = store_attempts(attempts, lease=webhook.leased_until)
         if stored and valid:
-            _update_health(stored, valid[-1], has_success=bool(delivered))
+            has_success = any(each.result.is_delivered for each in valid)
+            _update_health(stored, valid[-1], has_success=has_success)
+
+
+def store_attempts(attempts: Sequence[Attempt], *, lease: datetime | None) -> list[Attempt]:
+    """Store attempts of a claim; return those whose delivery still had its lease."""
+    held = set(
+        _held([each.delivery for each in attempts], lease).select_for_update().values_list("pk", flat=True)
+    )
+    valid = [each for each in attempts if each.delivery.pk in held]
+    delivered = [each.delivery for each in valid if each.result.is_delivered]
+    _held(delivered, lease).update(
+        state=DeliveryState.DELIVERED,
+        next_attempt_at=None,
+        error="",
+        attempt_count=F("attempt_count") + 1,
+    )
     for each in valid:
-        WEBHOOK_ATTEMPTS.labels(result="delivered" if each.result.is_delivered else "failed").inc()
+        if not each.result.is_delivered:
+            _held([each.delivery], lease).update(
+                **_failure(each.delivery, each.result, each.at), attempt_count=F("attempt_count") + 1
+            )
+    DeliveryAttempt.objects.bulk_create(_attempt_row(each) for each in valid)
+    for each in valid:
+        outcome = "delivered" if each.result.is_delivered else "failed"
+        DELIVERY_ATTEMPTS.labels(channel=each.delivery.channel, result=outcome).inc()
+    return valid
 
 
 def _attempt_row(attempt: Attempt) -> DeliveryAttempt:
@@ -155,7 +164,7 @@ def _attempt_row(attempt: Attempt) -> DeliveryAttempt:
 
 def _failure(delivery: Delivery, result: SendResult, now: datetime) -> dict[str, object]:
     after = now + timedelta(seconds=_pause_seconds(delivery.attempt_count, result))
-    if result.status == GONE or after >= delivery.retry_until:
+    if result.is_final or after >= delivery.retry_until:
         return {"state": DeliveryState.FAILED, "next_attempt_at": None, "error": result.error}
     return {"next_attempt_at": after, "error": result.error}
 
@@ -180,7 +189,7 @@ def _update_health(webhook: Webhook, last: Attempt, *, has_success: bool) -> Non
         "webhook_attempt_failed",
         extra={"webhook": webhook.name, "status": result.status, "error": result.error},
     )
-    if result.status == GONE:
+    if result.is_final:
         disable_webhook(webhook=webhook, reason="the endpoint responded 410 Gone", now=now)
     elif now - since >= FAILING_LIMIT:
         disable_webhook(webhook=webhook, reason="every attempt of the last 24 hours failed", now=now)
@@ -190,17 +199,16 @@ def retry_delivery(*, delivery: Delivery, reason: str, actor: Actor, now: dateti
     """Send a delivery again, whatever its result; raise StateConflict if it is pending."""
     require_reason(reason)
     with transaction.atomic():
-        webhook = Webhook.objects.select_for_update().get(pk=delivery.webhook_id)
-        _require_enabled(webhook)
+        _require_target(delivery)
         ended = Delivery.objects.filter(pk=delivery.pk).exclude(state=DeliveryState.PENDING)
         if not ended.update(
             state=DeliveryState.PENDING, next_attempt_at=now, retry_until=now + RETRY_PERIOD, error=""
         ):
             raise StateConflict(_("The delivery is pending already."))
         log_change(
-            webhook,
+            delivery,
             actor=actor,
-            event="webhook.delivery_retried",
+            event="delivery.retried",
             message=f"delivery {delivery} retried",
             reason=reason,
             now=now,
@@ -209,20 +217,58 @@ def retry_delivery(*, delivery: Delivery, reason: str, actor: Actor, now: dateti
     return delivery
 
 
-def send_test(
-    *, webhook: Webhook, event_type: str, rule: EventRule | None = None, actor: Actor, now: datetime
-) -> Delivery:
+def can_retry() -> Q:
+    """Return the condition for deliveries that can be sent again."""
+    targets = Q(webhook__enabled=True)
+    if mail_is_configured():
+        targets |= Q(channel=Channel.EMAIL) & ~Q(address="")
+    return ~Q(state=DeliveryState.PENDING) & targets
+
+
+def _require_target(delivery: Delivery) -> None:
+    """Raise StateConflict if LCM cannot send to the target of a delivery."""
+    if delivery.channel == Channel.INBOX:
+        raise StateConflict(_("An entry of an inbox is not sent. It is there already."))
+    if delivery.webhook_id:
+        _require_enabled(Webhook.objects.select_for_update().get(pk=delivery.webhook_id))
+    elif not mail_is_configured():
+        raise StateConflict(MAIL_NOT_CONFIGURED)
+    elif not delivery.address:
+        raise StateConflict(_("The recipient had no e-mail address."))
+
+
+def send_test(*, webhook: Webhook, event_type: str, actor: Actor, now: datetime) -> Delivery:
     """Enqueue the example of an event type as a delivery."""
     _require_enabled(webhook)
     return Delivery.objects.create(
         type=event_type,
-        rule=rule,
         webhook=webhook,
         payload=request_body(example_event(event_types()[event_type]), webhook.format),
         next_attempt_at=now,
         retry_until=now,
         created_at=now,
     )
+
+
+def send_rule_test(*, rule: EventRule, event_type: str, actor: Actor, now: datetime) -> list[Delivery]:
+    """Send the example of an event type to everybody whom the rule notifies, without retries."""
+    if rule.webhook:
+        _require_enabled(rule.webhook)
+    if rule.channel == Channel.EMAIL and not mail_is_configured():
+        raise StateConflict(MAIL_NOT_CONFIGURED)
+    people = People(
+        names=rule.recipients, roles={role for text in rule.recipients if (role := role_named(text))}
+    )
+    event = example_event(event_types()[event_type])
+    deliveries = list(rule_deliveries(rule, people.of_rule(rule), now))
+    if not deliveries:
+        raise StateConflict(_("The rule has no recipient with an open account."))
+    for delivery in deliveries:
+        set_event(delivery, event_type, event)
+        delivery.retry_until = now
+        if delivery.state == DeliveryState.PENDING:
+            delivery.next_attempt_at = now
+    return Delivery.objects.bulk_create(deliveries)
 
 
 def _require_enabled(webhook: Webhook) -> None:

@@ -1,4 +1,4 @@
-"""Send due deliveries: endpoints in parallel, the deliveries of one endpoint one after the other."""
+"""Send due deliveries to webhooks: endpoints in parallel, those of one endpoint one after the other."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from django.utils.translation import gettext as _
 
 from lcm.domain.actors import Actor
 from lcm.domain.errors import InvalidInput, StateConflict
+from lcm.events.mail_client import mail_is_configured
 from lcm.models import ChangeLog, User
 from lcm.services.changelog import build_entry, log_change
 from lcm.services.validation import require_reason
@@ -120,10 +121,6 @@ def set_password_by_link(*, user: User, new: str, now: datetime) -> None:
             raise StateConflict(_("This link has been used or replaced. Ask an Admin for a new one."))
         message = f"password of {user} set by a link"
         log_change(user, actor=Actor.person(user), event="person.password_set", message=message, now=now)
-
-
-def mail_is_configured() -> bool:
-    return bool(settings.EMAIL_HOST)
 
 
 def send_password_link(*, user: User, url: str, expires_at: str) -> bool:

@@ -19,6 +19,7 @@ from heroicons.templatetags.heroicons import heroicon_outline
 from lcm.cml.topology.requirements import MB_PER_GB
 from lcm.domain.lifecycle import SessionStatus
 from lcm.domain.roles import role_of
+from lcm.selectors.inbox import is_watching
 from lcm.web.help import help_url
 from lcm.web.object_links import object_name
 from lcm.web.panels import panels_of
@@ -41,8 +42,8 @@ register.simple_tag(help_url)
 # First words of change messages that get a capital; any other first word may be a name.
 CAPITALIZED_WORDS = {
     "another", "cordon", "definition", "delivery", "domain", "drain", "fair-share", "interruption", "job",
-    "labels", "leaked", "password", "priority", "profile", "pool", "project", "reservation", "role", "rule",
-    "session", "slot", "the", "token", "view", "webhook", "weight", "weights",
+    "labels", "leaked", "notifications", "password", "priority", "profile", "pool", "project",
+    "reservation", "role", "rule", "session", "slot", "the", "token", "view", "webhook", "weight", "weights",
 }  # fmt: skip
 
 # Label, shape and colour of each status; the shapes are in components/shapes.html.
@@ -135,6 +136,8 @@ STATUS_STYLES: dict[str, tuple[str, str]] = {
     "queued": ("clock", "idle"),
     "done": ("check", "ok"),
     "success": ("check", "ok"),
+    "unread": ("dot", "busy"),
+    "read": ("check", "idle"),
     "info": ("dot", "busy"),
     "warning": ("tri", "warn"),
     "critical": ("oct", "bad"),
@@ -150,6 +153,8 @@ STATUS_WORDS = {
     "failing": _("Failing"),
     "disabled": _("Disabled"),
     "off": _("Off"),
+    "unread": _("Unread"),
+    "read": _("Read"),
     "stopped": _("Stopped"),
     "backing off": _("Backing off"),
     "refused": _("Refused"),
@@ -217,6 +222,17 @@ def panels(context: template.Context, page: str, shown: Any) -> dict[str, Any]:
         for panel in panels_of(page, shown, role_of(request.user))
     ]
     return {"panels": found, "pk": shown.pk}
+
+
+@register.inclusion_tag("components/watch.html", takes_context=True)
+def watch_button(context: template.Context, object_type: str, pk: Any) -> dict[str, Any]:
+    """Render the button to watch an object or to stop watching it."""
+    return {
+        "object_type": object_type,
+        "pk": pk,
+        "is_watching": is_watching(context["request"].user, object_type, pk),
+        "csrf_token": context["csrf_token"],
+    }
 
 
 @register.filter

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from django.http import HttpRequest
@@ -10,7 +12,8 @@ from django.urls import reverse
 from lcm.domain.lifecycle import ACTIVE
 from lcm.domain.roles import Role, role_of
 from lcm.extensions import Extension
-from lcm.models import LabletDefinition, LabletSession, Theme
+from lcm.models import LabletDefinition, LabletSession, Theme, User
+from lcm.selectors.inbox import unread_of
 from lcm.selectors.jobs import unfinished_jobs
 from lcm.web.help import help_url
 from lcm.web.navigation import NavEntry, NavGroup, navigation_groups
@@ -24,6 +27,7 @@ def layout(request: HttpRequest) -> dict[str, Any]:
     """Return theme, navigation and role; counts are queried only for full pages."""
     user = getattr(request, "user", None)
     role = role_of(user) if user and user.is_authenticated else Role.NONE
+    counts = cache(lambda: _counts(user) if isinstance(user, User) else {})
     return {
         "theme": theme_of(request),
         "documentation": help_url(),
@@ -31,7 +35,8 @@ def layout(request: HttpRequest) -> dict[str, Any]:
         "role": role,
         "is_operator": role >= Role.OPERATOR,
         "is_admin": role >= Role.ADMIN,
-        "navigation": lambda: navigation(request, role),
+        "navigation": lambda: navigation(request, role, counts()),
+        "unread": lambda: counts().get("inbox", "") if role else "",
         "object_kind": _object_kind(request),
     }
 
@@ -51,9 +56,10 @@ def theme_of(request: HttpRequest) -> str:
     return str(getattr(getattr(request, "user", None), "theme", Theme.SYSTEM))
 
 
-def navigation(request: HttpRequest, role: Role) -> list[tuple[NavGroup, list[tuple[NavEntry, str, bool]]]]:
+def navigation(
+    request: HttpRequest, role: Role, counts: Mapping[str, str]
+) -> list[tuple[NavGroup, list[tuple[NavEntry, str, bool]]]]:
     """Return the navigation groups that this role may see, with counts."""
-    counts = _counts()
     return [
         (
             group,
@@ -71,11 +77,16 @@ def _is_here(path: str, entry: NavEntry) -> bool:
     return path == reverse(entry.url_name) or path.startswith(entry.prefixes)
 
 
-def _counts() -> dict[str, str]:
-    """Count the entries in one query, each up to a cap."""
+def _counts(user: User) -> dict[str, str]:
+    """Count the entries in one query, each up to a cap; without zeros, except where people expect them."""
     sessions = LabletSession.objects.filter(status__in=ACTIVE)
     counts = capped_counts(
-        {"sessions": sessions, "definitions": LabletDefinition.objects.all(), "jobs": unfinished_jobs()}
+        {
+            "sessions": sessions,
+            "definitions": LabletDefinition.objects.all(),
+            "jobs": unfinished_jobs(),
+            "inbox": unread_of(user),
+        }
     )
     shown = {name: f"{count:,}{'+' if more else ''}" for name, (count, more) in counts.items()}
-    return shown if counts["jobs"][0] else {**shown, "jobs": ""}
+    return shown | {name: "" for name in ("jobs", "inbox") if not counts[name][0]}

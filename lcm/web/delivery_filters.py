@@ -1,4 +1,4 @@
-"""FilterSets of webhooks, rules and the delivery log, shared by pages and API."""
+"""FilterSets of webhooks, rules, the delivery log and the inbox, shared by pages and API."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from lcm.events.catalog import event_types
-from lcm.models import Delivery, DeliveryState, EventRule, Webhook
+from lcm.models import Channel, Delivery, DeliveryState, EventRule, User, Webhook
 from lcm.web.filters import ChoicesFilter, FlagFilter, ObjectFilter, SearchFilter
 from lcm.web.period_filters import PeriodFilter, ends_of_period
 
@@ -38,6 +38,7 @@ class WebhookFilter(df.FilterSet):
 
 class RuleFilter(df.FilterSet):
     q = SearchFilter("name", "webhook__name")
+    channel = ChoicesFilter(choices=Channel.choices, label=_("Channel"))
     enabled = FlagFilter(label=_("Enabled"), field_name="enabled")
     webhook = ObjectFilter(Webhook, field_name="webhook_id", label=_("Webhook"))
 
@@ -50,15 +51,37 @@ def _type_choices() -> list[tuple[str, Any]]:
     return [(name, kind.title) for name, kind in event_types().items()]
 
 
+def event_title(name: str) -> Any:
+    """Return the title of an event type, or the name of a type that no longer exists."""
+    return event_types()[name].title if name in event_types() else name
+
+
 class DeliveryFilter(df.FilterSet):
-    q = SearchFilter("type", "error")
+    q = SearchFilter("type", "error", "address", "recipient__username")
+    channel = ChoicesFilter(choices=Channel.choices, label=_("Channel"))
     state = ChoicesFilter(choices=DeliveryState.choices, label=_("State"))
     type = ChoicesFilter(choices=_type_choices, label=_("Event type"))
     webhook = ObjectFilter(Webhook, field_name="webhook_id", label=_("Webhook"))
     rule = ObjectFilter(EventRule, field_name="rule_id", label=_("Rule"))
+    recipient = ObjectFilter(User, field_name="recipient_id", label=_("Recipient"))
     created = PeriodFilter(field_name="created_at", label=_("Created"))
     created_from, created_to = ends_of_period("created_at", menu="created")
 
     class Meta:
         model = Delivery
         fields: list[str] = []
+
+
+class InboxFilter(df.FilterSet):
+    q = SearchFilter("payload")
+    read = FlagFilter(label=_("State"), method="is_read", yes=_("Read"), no=_("Unread"))
+    type = ChoicesFilter(choices=_type_choices, label=_("Event type"))
+    created = PeriodFilter(field_name="created_at", label=_("Time"))
+    created_from, created_to = ends_of_period("created_at", menu="created")
+
+    class Meta:
+        model = Delivery
+        fields: list[str] = []
+
+    def is_read(self, qs: QuerySet[Delivery], name: str, value: str) -> QuerySet[Delivery]:
+        return qs.filter(read_at__isnull=value == "false")

@@ -15,7 +15,7 @@ from django.utils.translation import override
 
 from lcm.events.catalog import page_url
 from lcm.extensions import Extension
-from lcm.models import ChangeLog
+from lcm.models import ChangeLog, Watch
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -31,9 +31,11 @@ class ObjectKind:
 
     label: StrOrPromise
     page: str | Callable[[str], str] = ""
+    # People can watch its events.
+    is_watchable: bool = False
 
 
-def object_name(change: ChangeLog) -> str:
+def object_name(change: ChangeLog | Watch) -> str:
     """Return the name with its kind: `slot cml-us-01`."""
     kind, label = _kind(change.object_type), change.object_label
     # Names that contain their kind are stored in English.
@@ -57,6 +59,16 @@ def link_objects(changes: Sequence[Any]) -> None:
 def _page_of(object_type: str) -> str | Callable[[str], str]:
     kind = Extension.installed().objects.get(object_type)
     return kind.page if kind else ""
+
+
+def is_watchable(object_type: str) -> bool:
+    kind = Extension.installed().objects.get(object_type)
+    return kind is not None and kind.is_watchable
+
+
+def page_of(object_type: str, object_id: str) -> str:
+    """Return the URL of the page of an object that has one."""
+    return page_url(_page_of(object_type), object_id)
 
 
 def model_of(object_type: str) -> type[Model] | None:

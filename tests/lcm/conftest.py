@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
-from lcm.models import ChangeLog, Job, SavedView
+from lcm.events.catalog import event_types, example_event
+from lcm.models import ChangeLog, Delivery, Job, SavedView
+from lcm.services.subscriptions import watch_object
 from observations.models import DriftReview
 from scheduling.models import Pool, Slot, SlotState, TickRun
 from tests.support.factories import make_delivery
@@ -53,9 +56,24 @@ def url_arguments(session, project, controller, viewer) -> dict[str, dict[str, A
         "rule": {"pk": rule.pk},
         "event-rule": {"pk": rule.pk},
         "delivery": {"pk": delivery.pk},
+        "inbox": {
+            "pk": Delivery.objects.create(
+                channel="inbox",
+                recipient=viewer,
+                event=change.pk,
+                type="session.requested",
+                state="delivered",
+                payload=json.dumps(example_event(event_types()["session.requested"])),
+                retry_until=now,
+            ).pk
+        },
+        "watch": {"pk": watch_object(user=viewer, obj=slot, now=now).pk},
         "job": {"pk": Job.objects.create(kind="bulk", title="Cancel", actor="otto").pk},
     }
     special = {
+        "watch": {"object_type": "slot", "object_id": slot.pk},
+        "unsubscribe": {"token": "not-valid"},
+        "api:subscription-detail": {"event_type": "session.ready"},
         "list_layout": {"name": "sessions"},
         "view_create": {"name": "sessions"},
         "api:event-type-detail": {"name": "session.ready"},

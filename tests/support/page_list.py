@@ -80,6 +80,8 @@ PAGES = [
     "/overview/usage",
     "/profile",
     "/profile/password",
+    "/profile/notifications",
+    "/inbox/",
     "/people/",
     "/people/{person}/role",
     "/people/new",
@@ -97,6 +99,7 @@ PAGES = [
     "/notifications/event-types/session.ending_soon/",
     "/notifications/rules/",
     "/notifications/rules/new",
+    "/notifications/rules/{rule}/test",
     "/notifications/rules/preview?event_types=session.*",
     "/notifications/webhooks/",
     "/notifications/webhooks/new",
@@ -137,6 +140,7 @@ LISTS = {
     "job": "/jobs/",
     "webhook": "/notifications/webhooks/",
     "delivery": "/notifications/",
+    "rule": "/notifications/rules/",
 }
 
 

@@ -63,7 +63,7 @@ class EventRuleViewSet(ReadViewSet[EventRule]):
     serializer_class = s.RuleSerializer
     filterset_class = RuleFilter
     sorts = ("name", "created_at")
-    access = CRUD | {"preview": ADMIN}
+    access = CRUD | {"preview": ADMIN, "test": ADMIN}
 
     @extend_schema(request=s.RuleRequestSerializer, responses={201: s.RuleSerializer})
     def create(self, request: Request) -> Response:
@@ -78,6 +78,12 @@ class EventRuleViewSet(ReadViewSet[EventRule]):
     @deletion
     def destroy(self, rule: EventRule, reason: str) -> None:
         event_rules.delete_rule(rule=rule, reason=reason, actor=self.actor, now=self.now())
+
+    @command(s.EventTypeNameSerializer, s.SentTestSerializer, status=201)
+    def test(self, rule: EventRule, event_type: str) -> dict[str, list[Delivery]]:
+        """Send the example of an event type to everybody whom the rule notifies."""
+        sent = deliveries.send_rule_test(rule=rule, event_type=event_type, actor=self.actor, now=self.now())
+        return {"deliveries": sent}
 
     @extend_schema(responses=s.RulePreviewSerializer)
     @action(detail=True)

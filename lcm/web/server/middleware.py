@@ -27,6 +27,8 @@ logger = logging.getLogger("lcm.requests")
 _GIVEN_ID = re.compile(r"^[A-Za-z0-9._-]{8,64}$")
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _QUIET = ("/static/", "/healthz", "/readyz", "/metrics")
+# Their addresses contain a secret token.
+_SECRET_PATHS = {"set_password": "/set-password/…", "unsubscribe": "/unsubscribe/…"}
 _PROBES = ("/healthz", "/readyz")
 
 SELF_ONLY = (
@@ -86,8 +88,7 @@ class RequestContextMiddleware:
             "request",
             extra={
                 "method": request.method,
-                # The token of a link to set a password is a secret.
-                "path": "/set-password/…" if view == "set_password" else request.path,
+                "path": _SECRET_PATHS.get(view, request.path),
                 "client": client_address(request),
                 "status": response.status_code,
                 "ms": round(seconds * 1000, 1),

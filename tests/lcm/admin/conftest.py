@@ -31,6 +31,7 @@ from lcm.models import (
     LabletSession,
     SavedView,
     User,
+    Watch,
 )
 from observations.models import (
     DriftReview,
@@ -89,6 +90,7 @@ def everything(session: LabletSession, viewer: User, now: datetime) -> dict[str,
     SavedView.objects.create(
         list_name="sessions", name="mine", owner=delivery.webhook.owner or User.objects.first()
     )
+    Watch.objects.create(user=viewer, object_type="slot", object_id="1", object_label="slot 1")
     make_capacity(session, now)
     make_usage(session, now)
     make_observations(session, now)

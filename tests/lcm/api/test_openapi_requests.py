@@ -5,6 +5,7 @@ The coverage phase sends boundary values of every parameter and field, and value
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -34,8 +35,11 @@ from lcm.models import (
     Project,
     SavedView,
     User,
+    Watch,
     Webhook,
 )
+from lcm.services.event_routing import inbox_delivery
+from lcm.services.subscriptions import watch_object
 from observations.models import DriftReview
 from scheduling.models import Pool, Reservation, Slot
 from tests.support.factories import LAB, make_controller, make_delivery, make_person, make_person_token
@@ -61,9 +65,10 @@ RULES = {
     # Several fields together.
     "__all__",
     # The name or id of an existing object, or the name of a kind of objects.
-    *("definition", "domain", "object_type", "owner", "person", "pool", "port_template", "project"),
-    *("runtime", "scopes"),
-    *("type", "user", "webhook", "weights"),
+    *("definition", "domain", "object_id", "object_type", "owner", "person", "pool", "port_template"),
+    *("project", "recipients", "runtime", "scopes", "type", "user", "webhook", "weights"),
+    # E-mail needs a mail server.
+    "channel",
     # A time or an amount that depends on the clock, another field or stored data.
     *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),
     *("spot_policy", "starts_at", "until"),
@@ -158,7 +163,12 @@ def stored(admin_key: str) -> dict[str, Any]:
     """Stored objects for requests: ids by first URL segment, values by field name."""
     running = LabletSession.objects.filter(status=SessionStatus.RUNNING)[0]
     webhook = make_delivery(timezone.now())[0]
-    view = SavedView.objects.create(list_name="sessions", name="Own", owner=User.objects.get(username="ada"))
+    caller = User.objects.get(username="ada")
+    view = SavedView.objects.create(list_name="sessions", name="Own", owner=caller)
+    entry = inbox_delivery(caller, timezone.now(), type="slot.ready", payload=json.dumps(EXAMPLE))
+    entry.save()
+    slot = Slot.objects.all()[0]
+    watch_object(user=caller, obj=slot, now=timezone.now())
     rows = {
         "changes": ChangeLog.objects.all(),
         "deliveries": Delivery.objects.all(),
@@ -166,6 +176,7 @@ def stored(admin_key: str) -> dict[str, Any]:
         "event-rules": EventRule.objects.all(),
         "fair-share-policies": Pool.objects.all(),
         "fair-shares": FairShare.objects.all(),
+        "inbox": Delivery.objects.filter(pk=entry.pk),
         "lablet-definitions": LabletDefinition.objects.all(),
         "lablet-sessions": LabletSession.objects.filter(pk=running.pk),
         "pools": Pool.objects.all(),
@@ -175,6 +186,7 @@ def stored(admin_key: str) -> dict[str, Any]:
         "saved-views": SavedView.objects.filter(pk=view.pk),
         "slots": Slot.objects.exclude(instance_id=""),
         "tokens": ApiToken.objects.all(),
+        "watches": Watch.objects.filter(user=caller),
         "users": User.objects.all(),
         "webhooks": Webhook.objects.all(),
         "explain": LabletSession.objects.filter(status=SessionStatus.PENDING),
@@ -185,6 +197,8 @@ def stored(admin_key: str) -> dict[str, Any]:
         "domain": str(running.project.domain_id),
         "event_types": ["session.*"],
         "ends_at": (timezone.now() + timedelta(hours=4)).isoformat(),
+        "object_id": str(slot.pk),
+        "object_type": "slot",
         "owner": str(running.owner_id),
         "pool": running.pool,
         "project": str(running.project_id),
@@ -195,6 +209,9 @@ def stored(admin_key: str) -> dict[str, Any]:
         "user": str(running.owner_id),
         "webhook": str(webhook.pk),
     }
+
+
+EXAMPLE = {"data": {"name": "slot 1", "message": "ready", "reason": "", "severity": "info", "url": None}}
 
 
 def use_stored_objects(case: schemathesis.Case, stored: dict[str, Any]) -> None:

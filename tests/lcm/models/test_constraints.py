@@ -1,6 +1,6 @@
 """Database constraints reject invalid rows."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -8,7 +8,7 @@ from django.apps import apps
 from django.db import IntegrityError, transaction
 from django.db.models import CheckConstraint, ProtectedError, UniqueConstraint
 
-from lcm.models import ApiToken, FeedEntry, FeedHead, IdempotentResponse, Job, SavedView
+from lcm.models import ApiToken, Delivery, FeedEntry, FeedHead, IdempotentResponse, Job, SavedView, Watch
 from tests.support.factories import (
     make_controller,
     make_definition,
@@ -47,6 +47,10 @@ CHANGES = [
     ("job", {"state": "done"}, "job_finished_in_the_end"),
     ("webhook", {"format": "telegram"}, "webhook_format_known"),
     ("eventrule", {"channel": "fax"}, "rule_channel_known"),
+    ("eventrule", {"webhook": None}, "rule_webhook_of_channel"),
+    ("delivery", {"cause": "chance"}, "delivery_cause_known"),
+    ("delivery", {"channel": "email"}, "delivery_target_of_channel"),
+    ("delivery", {"read_at": datetime(2026, 3, 2, tzinfo=UTC)}, "delivery_read_in_inbox"),
     ("delivery", {"state": "lost"}, "delivery_state_known"),
     ("delivery", {"state": "pending"}, "delivery_pending_has_next_attempt"),
     ("apitoken", {"kind": "person"}, "token_belongs_to_someone"),
@@ -65,6 +69,9 @@ DUPLICATES = [
     ("apitoken", "hash", ["hash"]),
     ("idempotentresponse", "idempotency_key_once", ["principal", "key"]),
     ("delivery", "delivery_once_for_each_rule", ["event", "rule"]),
+    ("delivery:email", "delivery_once_for_each_address", ["event", "address"]),
+    ("delivery:inbox", "delivery_once_for_each_inbox", ["event", "recipient"]),
+    ("watch", "watch_once", ["user", "object_type", "object_id"]),
     ("savedview", "saved_view_name_of_owner", ["owner", "list_name", "name"]),
 ]
 # Column constraints that are not in Meta.constraints.
@@ -79,10 +86,16 @@ def row_of(session, controller, now):
     FeedHead.objects.create()
     Job.objects.create(kind="bulk", title="Cancel 2 sessions", actor="otto")
     make_delivery(now, event=7)
+    same = {"event": 7, "type": "slot.ready", "retry_until": now, "state": "delivered"}
+    Delivery.objects.create(channel="email", address="ops@example.org", **same)
+    Delivery.objects.create(channel="inbox", recipient=session.owner, **same)
+    Watch.objects.create(user=session.owner, object_type="slot", object_id="1", object_label="slot")
     SavedView.objects.create(list_name="sessions", name="mine", owner=session.owner)
 
     def find(model):
-        return apps.get_model("lcm", model).objects.first()
+        name, _, channel = model.partition(":")
+        rows = apps.get_model("lcm", name).objects
+        return rows.filter(channel=channel or "webhook").first() if name == "delivery" else rows.first()
 
     return find
 

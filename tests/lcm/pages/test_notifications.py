@@ -125,6 +125,7 @@ def test_a_rule_is_created_with_lines_of_patterns_and_edited(web, now):
     webhook = make_delivery(now)[0]
     values = {
         "name": "critical",
+        "channel": "webhook",
         "webhook": webhook.pk,
         "event_types": "session.*\r\n\r\n slot.failed ",
         "pools": "cml-eu",
@@ -165,7 +166,7 @@ def test_a_delivery_shows_its_attempts_and_is_retried_with_a_reason(web, failed)
     assert web.post(reverse("delivery_retry", args=[failed.pk]), {"reason": "fixed"}).url == page
     failed.refresh_from_db()
     assert failed.state == DeliveryState.PENDING
-    assert ChangeLog.objects.get(event="webhook.delivery_retried").reason == "fixed"
+    assert ChangeLog.objects.get(event="delivery.retried").reason == "fixed"
     assert web.post(reverse("delivery_retry", args=[failed.pk]), {"reason": "x"}).status_code == 422
     assert "hx-trigger" in text_of(web.get(page))
 

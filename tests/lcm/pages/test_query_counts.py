@@ -5,11 +5,14 @@ from __future__ import annotations
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import ApiToken
+from lcm.models import ApiToken, User
+from lcm.services.event_routing import route_events
 from lcm.services.organisation import add_member, create_domain, create_project
+from lcm.services.subscriptions import watch_object
 from tests.support.factories import UserFactory, make_controller, make_definition, make_session
 
 LISTS = [
@@ -24,6 +27,7 @@ LISTS = [
     "delivery_list",
     "rule_list",
     "webhook_list",
+    "inbox_list",
 ]
 LIST_LIMIT = 12
 DETAIL_LIMIT = 20
@@ -35,11 +39,14 @@ def fill(session, count: int) -> None:
     for number in range(start, start + count):
         owner = UserFactory()
         add_member(project=session.project, user=owner, actor=SYSTEM)
-        make_session(session.definition, session.project, owner, status=SessionStatus.RUNNING)
+        started = make_session(session.definition, session.project, owner, status=SessionStatus.RUNNING)
         make_definition()
         domain = create_domain(name=f"domain-{number}", actor=SYSTEM)
         create_project(domain=domain, name="one", actor=SYSTEM)
         make_controller(f"controller-{number}", "pool:cml-eu")
+        for watcher in User.objects.filter(groups__name="Admin"):
+            watch_object(user=watcher, obj=started, now=timezone.now())
+    route_events(now=timezone.now())
 
 
 def queries_for(client, address: str) -> int:
@@ -59,6 +66,7 @@ def test_pages_need_the_same_queries_for_few_and_many_rows(client, admin, sessio
     }
     limits = {reverse(name): LIST_LIMIT for name in LISTS}
     limits |= {reverse(f"{kind}_detail", args=[key]): DETAIL_LIMIT for kind, key in keys.items()}
+    limits[reverse("notification_settings")] = LIST_LIMIT
     limits[reverse("member_list", args=[session.project_id])] = LIST_LIMIT
     fill(session, 3)
     few = {address: queries_for(client, address) for address in limits}

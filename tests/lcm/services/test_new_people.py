@@ -124,7 +124,7 @@ def test_a_link_is_sent_by_email_only_if_email_is_configured(settings, viewer, m
     viewer.email = "vera@example.org"
     sent = {"user": viewer, "url": "https://lcm.example.org/set", "expires_at": "tomorrow"}
     assert not send_password_link(**sent)
-    settings.EMAIL_HOST = "mail.example.org"
+    settings.CONFIG["EMAIL_URL"] = "smtp://mail.example.org"
     assert send_password_link(**sent)
     assert mailoutbox[0].to == ["vera@example.org"]
     assert "https://lcm.example.org/set" in mailoutbox[0].body

@@ -9,7 +9,8 @@ import pytest
 from lcm.domain.actors import SYSTEM
 from lcm.domain.lifecycle import SessionStatus as S
 from lcm.models import ChangeLog
-from lcm.services.sessions import cancel_session, transition_session
+from lcm.services.session_transitions import transition_session
+from lcm.services.sessions import cancel_session
 from scheduling.models import Pool, Reservation
 from scheduling.services import wait_targets
 from scheduling.services.wait_targets import announce_exceeded_targets

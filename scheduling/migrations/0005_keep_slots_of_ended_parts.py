@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduling', '0003_find_ended_reservations'),
+        ('scheduling', '0004_announce_waits_pools_and_observers'),
     ]
 
     operations = [

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0004_add_webhooks_rules_and_deliveries'),
+        ('lcm', '0005_announce_ends_of_sessions_and_tokens'),
     ]
 
     operations = [

@@ -8,8 +8,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('lcm', '0005_number_password_links'),
-        ('scheduling', '0004_keep_slots_of_ended_parts'),
+        ('lcm', '0006_number_password_links'),
+        ('scheduling', '0005_keep_slots_of_ended_parts'),
     ]
 
     operations = [
