@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.tokens import default_token_generator
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -18,6 +17,7 @@ from lcm.models import ChangeLog, User
 from lcm.services.new_people import NewPerson, create_people
 from lcm.services.password_links import (
     create_password_link,
+    link_tokens,
     password_link,
     send_password_link,
     set_password_by_link,
@@ -41,7 +41,7 @@ def test_a_new_person_has_a_role_projects_and_no_password(create, project, admin
     ada = User.objects.get(username="nora")
     assert (ada.role, ada.email, list(ada.projects.all())) == (Role.OPERATOR, "nora@example.org", [project])
     assert not ada.has_usable_password()
-    assert default_token_generator.check_token(ada, link.token)
+    assert link_tokens.check_token(ada, link.token)
     logged = ChangeLog.objects.filter(object_id=str(ada.pk)).order_by("pk")
     assert [change.event for change in logged] == ["person.created", "person.invited"]
     assert logged[0].after["projects"] == [project.path]
