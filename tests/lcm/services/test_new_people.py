@@ -87,7 +87,7 @@ def test_a_link_sets_the_password_once(viewer):
         set_password_by_link(user=second, new="another-long-secret", now=timezone.now())
     viewer.refresh_from_db()
     assert viewer.check_password(SECRET)
-    assert not default_token_generator.check_token(viewer, link.token)
+    assert not link_tokens.check_token(viewer, link.token)
     assert ChangeLog.objects.get(event="person.password_set").user_id == viewer.pk
 
 
@@ -95,7 +95,7 @@ def test_a_sign_in_ends_the_links_of_an_account(viewer, client):
     link = password_link(viewer, now=timezone.now())
     client.force_login(viewer)
     viewer.refresh_from_db()
-    assert not default_token_generator.check_token(viewer, link.token)
+    assert not link_tokens.check_token(viewer, link.token)
 
 
 def test_a_weak_password_is_rejected_at_its_field(viewer):
