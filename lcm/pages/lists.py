@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -74,8 +75,8 @@ _SESSION_COLUMNS = [
     Column(_("Session"), lambda row: str(row.pk), export_label=_("ID"), cell="id"),
     Column(_("Status"), lambda row: row.get_status_display(), sort="status", cell="status", phone="side"),
     Column(_("Definition"), lambda row: str(row.definition), cell="definition", phone="below"),
-    Column(_("Owner"), lambda row: row.owner.username),
-    Column(_("Project"), lambda row: row.project.path, cell="project"),
+    Column(_("Owner"), lambda row: row.owner.username, cell="owner"),
+    Column(_("Project"), lambda row: row.project.path, cell="project", name="project"),
     Column(_("Priority"), lambda row: row.get_priority_display(), sort="-priority"),
 ]
 _REQUESTED = Column(_("Requested"), lambda row: row.created_at, sort="-created_at", numeric=True)
@@ -89,7 +90,8 @@ SESSIONS = ListPage(
     rows=sessions.sessions,
     filterset=filters.SessionFilter,
     columns=[
-        *_SESSION_COLUMNS,
+        # The project stands below the owner.
+        *(replace(each, optional=each.name == "project") for each in _SESSION_COLUMNS),
         Column(
             _("Timeslot"), lambda row: row.ends_at, sort="ends_at", css="wide", cell="timeslot", phone="end"
         ),

@@ -197,6 +197,11 @@ def slot_notices(slot: Slot, *, now: datetime) -> Iterator[PoolNotice]:
             "LCM requests preemptible sessions again for the rest of their timeslot."
         )
         yield PoolNotice("warn", "tri", _("Spot interruption notice."), f"{when} {text % {'time': before}}")
+    if slot.state == SlotState.DRAINING and slot.heartbeat_lost_at:
+        title = _("No heartbeat for %(time)s.")
+        silent = {"time": duration_text(now - (slot.last_heartbeat or slot.last_state_change))}
+        text = _("The drain cannot be cancelled until a heartbeat of the worker arrives.")
+        yield PoolNotice("warn", "tri", title % silent, text)
     if slot.state == SlotState.ERROR:
         wait = slot.state_deadline - now if slot.state_deadline else None
         reason = f"{slot.reason.rstrip('.')}." if slot.reason else _("No reason was given.")

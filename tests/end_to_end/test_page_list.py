@@ -51,7 +51,7 @@ SAME_TEMPLATE_AS = {
     "webhook_delete": "session_cancel",
 }
 NOT_A_PAGE = {
-    "set_password": "checked with a link, in tests/end_to_end/browser/test_administration.py",
+    "set_password": "checked with a link, in tests/end_to_end/browser/test_people.py",
     "unsubscribe": "checked with a link, in tests/lcm/services/test_mail_delivery.py",
     "inbox_open": "redirects to the page of the object",
     "login": "checked before logging in, in tests/end_to_end/browser/test_everywhere.py",

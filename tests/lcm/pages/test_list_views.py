@@ -12,7 +12,7 @@ from lcm.domain.lifecycle import SessionStatus
 from lcm.models import SavedView, User
 from lcm.web.list_page import list_page, with_additions
 
-DEFAULT = ["Session", "Status", "Definition", "Owner", "Project", "Priority", "Timeslot", "Requested", "Slot"]
+DEFAULT = ["Session", "Status", "Definition", "Owner", "Priority", "Timeslot", "Requested", "Slot"]
 
 
 @pytest.fixture

@@ -107,6 +107,17 @@ def test_deadlines_are_counted_down(login_as, viewer, pool, now, page_text):
     assert "Deadline in 6 min" in text
 
 
+def test_a_silent_draining_worker_says_why_its_drain_cannot_be_cancelled(
+    login_as, operator, pool, now, page_text
+):
+    silence = {"last_heartbeat": now - timedelta(minutes=7), "heartbeat_lost_at": now - timedelta(minutes=2)}
+    slot = make_slot(pool, 1, S.DRAINING, lease_count=1, idle_since=now, **silence)
+    text = page_text(login_as(operator).get(slot_url(slot)))
+    assert "No heartbeat for 7 min" in text
+    assert "The drain cannot be cancelled until a heartbeat of the worker arrives." in text
+    assert "Cancel drain…" not in text
+
+
 def test_an_overdue_slot_is_marked(login_as, viewer, pool, now, page_text):
     slot = make_slot(pool, 1, S.BOOTING, state_deadline=now - timedelta(seconds=90))
     assert "Overdue by 1 min 3" in page_text(login_as(viewer).get(slot_url(slot)))
