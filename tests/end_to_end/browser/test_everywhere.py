@@ -17,6 +17,7 @@ from tests.end_to_end.browser.accessibility import (
     overflowing_elements,
     repeated_ids,
     serious_violations,
+    small_targets,
 )
 from tests.end_to_end.browser.keyboard import check, check_in_both_themes, press, size, tab_to
 from tests.end_to_end.browser.weight import too_heavy
@@ -66,6 +67,7 @@ def test_every_page_is_accessible_in_both_themes_and_fits_a_phone(part, paths, o
         width = page.evaluate("document.documentElement.scrollWidth")
         if width > 390:
             problems.append(f"{width} px wide")
+        problems += [f"too small for a finger: {each}" for each in small_targets(page)]
         if is_first:
             problems += [f"{each} on a phone" for each in serious_violations(page)]
         page.set_viewport_size({"width": 1280, "height": 900})
