@@ -292,7 +292,7 @@ def damaged_change(plane) -> Iterator[int]:
         query = "SELECT id, before FROM lcm_changelog ORDER BY id LIMIT 1"
         key, before = connection.execute(query).fetchone()
         change = "UPDATE lcm_changelog SET before = ? WHERE id = ?"
-        connection.execute(change, ("{", key))
+        connection.execute(change, ("[1]", key))
         try:
             yield key
         finally:
