@@ -70,6 +70,7 @@ def chart_context(
     page = reverse("definition_review", args=[definition.pk])
     return {
         "is_observed": is_observed,
+        "is_other_range": "range" in request.GET,
         "dots": dots[: -LISTED - 1 : -1],
         "charts": [chart_of(impact, dots) for impact in preview.impacts] if dots else [],
         # The other parameters of a part are the choices of the form, which the part does not reload.

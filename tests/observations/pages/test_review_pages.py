@@ -112,7 +112,10 @@ def test_the_charts_show_the_time_range_of_the_page(as_, viewer, known, now):
     # A choice in the form keeps the range, and a link of the range has no choices.
     preview = shown("range=7d", "definition_preview", cpu_cores="keep")
     assert preview.context["charts"][0].chart.dots.count("<circle") == 6
-    assert f'href="{around}?range=7d"' in preview.content.decode()
+    assert 'id="review-range"' not in preview.content.decode()
+    link = shown("", "definition_preview", cpu_cores="keep", range="7d")
+    assert link.context["charts"][0].chart.dots.count("<circle") == 6
+    assert f'href="{around}?range=7d"' in link.content.decode()
     SessionObservation.objects.update(observed_at=now - timedelta(days=20))
     text = shown("range=7d").content.decode()
     assert "No session was observed in this time range." in text
