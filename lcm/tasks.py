@@ -45,14 +45,14 @@ def detect_deadlines() -> None:
 
 @shared_task
 def route_new_events() -> None:
-    """Create deliveries for the events that match a rule."""
+    """Create deliveries for rules, owners and watchers of new events."""
     while route_events(now=timezone.now()) == BATCH:
         pass
 
 
 @shared_task
 def deliver_events() -> None:
-    """Send due deliveries to webhooks."""
+    """Send due deliveries to webhooks and by e-mail."""
     deliver_due(clock=timezone.now)
 
 

@@ -74,16 +74,11 @@ class ConditionsForm(PageForm):
 class RuleForm(ConditionsForm):
     name = forms.CharField(label=_("Name"), max_length=63)
     channel = forms.ChoiceField(label=_("Channel"), choices=Channel.choices)
-    webhook = forms.ModelChoiceField(
-        Webhook.objects.all(), label=_("Webhook"), required=False, help_text=_("For the channel Webhook.")
-    )
+    webhook = forms.ModelChoiceField(Webhook.objects.all(), label=_("Webhook"), required=False)
     recipients = LinesField(
         label=_("Recipients"),
         required=False,
-        help_text=_(
-            "For the channels E-mail and Inbox: user names and roles such as role:Admin, one per line; "
-            "for E-mail also addresses."
-        ),
+        help_text=_("User names and roles such as role:Admin, one per line; for e-mail also addresses."),
     )
     digest_interval = DurationTextField(
         label=_("Digest interval"),
@@ -91,6 +86,10 @@ class RuleForm(ConditionsForm):
         help_text=_("Events of the rule within this time become one e-mail. 0 s: one e-mail for each."),
     )
     enabled = forms.BooleanField(label=_("Enabled"), required=False)
+    optional_words = {
+        "webhook": _("for the channel Webhook"),
+        "recipients": _("for the channels E-mail and Inbox"),
+    }
     field_order = ["name", "channel", "webhook", "recipients", "digest_interval", "event_types"]
 
     def clean_digest_interval(self) -> timedelta:

@@ -48,7 +48,7 @@ INBOX = ListPage(
     columns=[
         Column(_("Entry"), lambda row: row.cloud_event["data"]["message"], cell="entry"),
         Column(_("Event"), lambda row: event_title(row.type), phone="below"),
-        Column(_("Because"), lambda row: row.get_cause_display(), cell="cause", phone="below"),
+        Column(_("Because"), lambda row: row.get_cause_display(), cell="cause"),
         Column(_("State"), lambda row: "read" if row.read_at else "unread", cell="state", phone="side"),
         Column(_("Time"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],

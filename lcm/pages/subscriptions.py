@@ -40,16 +40,13 @@ def _choices() -> list[tuple[str, Any]]:
 
 
 class NotificationForm(PageForm):
-    inbox = forms.MultipleChoiceField(
-        label=_("Inbox"),
-        choices=_choices,
-        required=False,
-        widget=forms.CheckboxSelectMultiple,
-        help_text=_("Events of sessions and webhooks concern your own."),
-    )
-    email = forms.MultipleChoiceField(
-        label=_("E-mail"), choices=_choices, required=False, widget=forms.CheckboxSelectMultiple
-    )
+    inbox = forms.MultipleChoiceField(label=_("Inbox"), choices=_choices, required=False)
+    email = forms.MultipleChoiceField(label=_("E-mail"), choices=_choices, required=False)
+
+    def rows(self) -> list[tuple[str, Any, bool, bool]]:
+        """Return each event with its label and whether it is chosen for the inbox and e-mail."""
+        inbox, email = (self[name].value() or () for name in ("inbox", "email"))
+        return [(name, label, name in inbox, name in email) for name, label in _choices()]
 
 
 @form_view(Role.VIEWER)
@@ -84,10 +81,15 @@ def notification_settings(request: HttpRequest) -> FormPage:
 
 def _mail_text(user: User) -> str:
     if not mail_is_configured():
-        return gettext("**LCM sends no e-mail.** An Admin can configure it.")
+        return gettext("These are events of your own sessions and webhooks. **LCM sends no e-mail.**")
     if not user.email:
-        return gettext("**Your account has no e-mail address.** Enter one in your profile to get e-mail.")
-    return gettext("E-mail goes to **%(address)s**.") % {"address": user.email}
+        return gettext(
+            "These are events of your own sessions and webhooks. **Your account has no e-mail address.** "
+            "Enter one in your profile to get e-mail."
+        )
+    return gettext("These are events of your own sessions and webhooks. E-mail goes to **%(address)s**.") % {
+        "address": user.email
+    }
 
 
 @require_POST
