@@ -14,7 +14,7 @@ from tests.support.environment import clean_environment
 
 BENCHMARKS = (
     "lists", "pages", "paint", "tick", "placement", "usage", "observations", "watch", "controller",
-    "live_stats",
+    "live_stats", "notifications",
 )  # fmt: skip
 
 

@@ -47,13 +47,13 @@ OLD = (
 class CapacityFiller:
     """Fills one pool repeatedly; each slot has capacity for one lab of three nodes and two ports."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "bench") -> None:
         self.chance = random.Random(7)
         self.now = timezone.now()
-        self.pool = create_pool(name="bench", actor=SYSTEM, cpu_cores=4)
-        self.owner = make_person("student")
-        self.project = make_project("academy", "bench", self.owner)
-        self.lab = make_definition("bench", pool="bench", now=self.now)
+        self.pool = create_pool(name=name, actor=SYSTEM, cpu_cores=4)
+        self.owner = make_person(f"{name}-student")
+        self.project = make_project("academy", name, self.owner)
+        self.lab = make_definition(name, pool=name, now=self.now)
         self.revision = self.lab.current_revision
         assert self.revision is not None
         one = self._session(SessionStatus.PENDING)

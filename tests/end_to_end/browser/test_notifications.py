@@ -60,15 +60,17 @@ def create_token(page: Page, name: str) -> None:
 
 def test_a_webhook_is_set_up_tested_and_used_by_keyboard_alone(open_page, receiver, name):
     page = open_page("admin", "/notifications/webhooks/", color_scheme="light", reduced_motion="reduce")
-    press(page, "a[href$='/webhooks/new']")
+    press(page, "main a[href$='/webhooks/new']")
+    expect(page.get_by_role("heading", name="New webhook")).to_be_visible()
     enter(page, "name", name)
     enter(page, "url", receiver.url)
     press(page, "main button[type=submit]")
     secret = page.get_by_label("Secret").input_value()
     press(page, "main a.button-primary")
+    expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
 
     receiver.plan = [Reply(500, body=b"out of order")]
-    press(page, "a[href$='/test']")
+    press(page, "main a[href$='/test']")
     expect(page.get_by_role("dialog").get_by_label("Event type")).to_be_focused()
     press(page, "dialog button[type=submit]")
     expect(page.locator(".title-row .badge")).to_have_text("Failed")
@@ -82,6 +84,7 @@ def test_a_webhook_is_set_up_tested_and_used_by_keyboard_alone(open_page, receiv
     expect(page.locator(".title-row .badge")).to_have_text("Delivered")
     assert len({each.headers["webhook-id"] for each in receiver.requests}) == 1
 
+    create_token(page, f"{name}-0")
     page.goto("/notifications/rules/new")
     enter(page, "name", name)
     enter(page, "webhook", name)
@@ -112,7 +115,7 @@ def test_a_webhook_is_set_up_tested_and_used_by_keyboard_alone(open_page, receiv
 
 def test_a_webhook_is_set_up_tested_and_disabled_on_a_phone(open_page, receiver, name):
     page = open_page("admin", "/notifications/webhooks/", viewport={"width": 390, "height": 844})
-    page.get_by_role("link", name="New webhook").click()
+    page.get_by_role("link", name="New webhook").first.click()
     page.get_by_label("Name").fill(name)
     page.get_by_label("URL").fill(receiver.url)
     page.get_by_role("button", name="Create webhook").click()
