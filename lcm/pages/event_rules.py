@@ -40,7 +40,7 @@ SEVERITY_LABELS = {
 class LinesField(forms.CharField):
     """A list of texts, one per line."""
 
-    widget = forms.Textarea(attrs={"rows": 2, "spellcheck": "false"})
+    widget = forms.Textarea(attrs={"rows": 2, "class": "input half", "spellcheck": "false"})
 
     def prepare_value(self, value: Any) -> Any:
         return "\n".join(value) if isinstance(value, list) else value

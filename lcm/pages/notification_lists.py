@@ -87,7 +87,7 @@ RULES = ListPage(
         Column(_("Conditions"), _condition_count),
         Column(_("Channel"), lambda row: row.get_channel_display()),
         Column(_("To"), _targets, cell="rule_targets"),
-        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True),
+        Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
     cells="notifications/cells.html",
     actions_cell="notifications/cells.html#rule_actions",
