@@ -82,13 +82,10 @@ def _sums_by_day(
     period: Period, level: str, resource: str, keys: Sequence[SubjectKey]
 ) -> list[dict[date, int]]:
     """Return the sums by day of each subject, and last the sums of all others."""
-    conditions = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in keys]
-    series = Case(
-        *(When(condition, then=Value(n)) for n, condition in enumerate(conditions)),
-        default=Value(len(conditions)),
-    )
-    rows = period.buckets().filter(reduce(or_, conditions, Q(level=Level.DOMAIN))).order_by()
-    sums: list[dict[date, int]] = [{} for _ in range(len(conditions) + 1)]
+    filters = [Q(level=level, subject_id=key.subject, parent_id=key.parent) for key in keys]
+    series = Case(*(When(q, then=Value(n)) for n, q in enumerate(filters)), default=Value(len(filters)))
+    rows = period.buckets().filter(reduce(or_, filters, Q(level=Level.DOMAIN))).order_by()
+    sums: list[dict[date, int]] = [{} for _ in range(len(filters) + 1)]
     for number, day, used in (
         rows.annotate(series=series).values_list("series", "day").annotate(Sum(resource))
     ):

@@ -50,6 +50,4 @@ def rebuild_step(job: Job, now: datetime) -> JobStep:
             rejected=1, cursor={"day": following, "repaired": repaired}, more=True, notes=[error.message]
         )
     cursor = {"day": following, "repaired": repaired + len(differences)}
-    return JobStep(
-        done=1, cursor=cursor, more=True, notes=[str(difference) for difference in differences[:5]]
-    )
+    return JobStep(done=1, cursor=cursor, more=True, notes=list(map(str, differences[:5])))

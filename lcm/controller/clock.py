@@ -35,7 +35,7 @@ class LcmClock:
         self._wall = wall
         self._samples: deque[ClockSample] = deque(maxlen=SAMPLES)
 
-    def add_sample(self, text: str | None, *, sent: float, received: float) -> None:
+    def sample(self, text: str | None, *, sent: float, received: float) -> None:
         """Add a sample: `text` is the time LCM wrote, `sent` and `received` are monotonic times."""
         try:
             written = datetime.fromisoformat(text or "").timestamp()

@@ -181,9 +181,7 @@ class LcmClient:
             headers = {"Authorization": f"Bearer {self._config.api_token()}", **options.pop("headers", {})}
             sent = self.clock.monotonic()
             response = await self._http.request(method, path, headers=headers, **options)
-            self.clock.add_sample(
-                response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic()
-            )
+            self.clock.sample(response.headers.get(TIME_HEADER), sent=sent, received=self.clock.monotonic())
             return response
         except ConfigError as error:
             # A token file may be empty or missing for a moment while it is rotated.

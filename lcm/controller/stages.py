@@ -199,9 +199,7 @@ async def _collect(context: StageContext, session: Session, places: Places) -> f
         return RECHECK_SECONDS
     if not is_observed:
         state.observed_end = session.ends_at
-        state.missing_reason = await context.post_observation(
-            session, observation, _final_observation_name(session)
-        )
+        state.missing_reason = await context.post_observation(session, observation, _final_name(session))
     return RECHECK_SECONDS if over else LCM_RETRY_SECONDS
 
 
@@ -245,9 +243,7 @@ async def _observe_once(context: StageContext, session: Session, places: Places)
         return
     state.observed_end = session.ends_at
     observation = await context.observe(session, labs)
-    state.missing_reason = await context.post_observation(
-        session, observation, _final_observation_name(session)
-    )
+    state.missing_reason = await context.post_observation(session, observation, _final_name(session))
 
 
 async def _unobservable_reason(labs: Sequence[LabLocation]) -> str:
@@ -267,7 +263,7 @@ def _with_missing_observation(context: StageContext, session: Session, reason: s
     return "; ".join(part for part in (reason, missing) if part)
 
 
-def _final_observation_name(session: Session) -> str:
+def _final_name(session: Session) -> str:
     """Name of the final observation, which makes its post idempotent."""
     return f"{LAST_OBSERVATION} {session.ends_at.isoformat()}"
 

@@ -63,10 +63,8 @@ class _FreeSpacesForKernels(FreeSpaces):
         requested, largest = self.demand.sum(axis=0), self.capacity.max(axis=0)
         if (largest[requested > 0] == 0).any():
             return 0
-        leases_per_session = max(
-            (-(-int(w) // int(m)) for w, m in zip(requested, largest, strict=True) if w), default=1
-        )
-        return int(self.leases @ self.workers) // leases_per_session
+        leases = max((-(-int(w) // int(m)) for w, m in zip(requested, largest, strict=True) if w), default=1)
+        return int(self.leases @ self.workers) // leases
 
     def largest(self) -> IntArray:
         kernels = np.unique(self.demand, axis=0)

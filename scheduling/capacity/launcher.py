@@ -104,7 +104,7 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
     try:
         offerings = _offerings_for(attempt, runtime, clock())
     except RuntimeFailure as error:
-        _record_failure(attempt, error, clock())
+        _end_failed(attempt, error, clock())
         return
     for number, offering in enumerate(offerings, 1):
         if not hold.renew():
@@ -119,9 +119,9 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             logger.warning("launch_response_lost", extra={"slot": attempt.slot.name, "error": str(error)})
             return
         except RuntimeFailure as error:
-            others = _offerings_of_other_attempts(attempt, runtime, clock())
+            others = _other_offerings(attempt, runtime, clock())
             if not _has_alternative(error, offering, [*offerings[number:], *others]):
-                _record_failure(attempt, error, clock())
+                _end_failed(attempt, error, clock())
                 return
             refusal = error
             pool = attempt.slot.pool
@@ -129,14 +129,12 @@ def _try_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, clock: Clock
             LAUNCHES.labels(pool=pool.name, result=error.category).inc()
         except Exception as error:
             logger.exception("launch_failed", extra={"slot": attempt.slot.name})
-            _record_failure(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
+            _end_failed(attempt, RuntimeFailure(f"{type(error).__name__}: {error}"), clock())
             return
         else:
             record_launch(attempt, instance, now=clock())
             return
-    _record_refusal(
-        attempt, refusal, clock(), pool_waits=not _offerings_of_other_attempts(attempt, runtime, clock())
-    )
+    _end_refused(attempt, refusal, clock(), pool_waits=not _other_offerings(attempt, runtime, clock()))
 
 
 def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
@@ -146,9 +144,7 @@ def _offerings_for(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetim
     )
 
 
-def _offerings_of_other_attempts(
-    attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime
-) -> list[Offering]:
+def _other_offerings(attempt: LaunchAttempt, runtime: RuntimeAdapter, now: datetime) -> list[Offering]:
     """Return offerings that this attempt may not request but other attempts of the pool may."""
     return open_offerings(attempt.slot.pool, runtime, now) if attempt.on_demand_only else []
 
@@ -225,9 +221,7 @@ def _record_by_name(pool: Pool, column: str, name: str, time: datetime | None) -
         Pool.objects.filter(pk=pool.pk).update(**{column: getattr(pool, column)})
 
 
-def _record_refusal(
-    attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, pool_waits: bool
-) -> None:
+def _end_refused(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime, *, pool_waits: bool) -> None:
     """Record that no offering is available. Demand stays.
 
     With `pool_waits` the pool launches nothing until an offering may be requested again; without it other
@@ -244,7 +238,7 @@ def _record_refusal(
             move_slot(slot=attempt.slot, to=SlotState.EMPTY, now=now, reason=str(error))
 
 
-def _record_failure(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
+def _end_failed(attempt: LaunchAttempt, error: RuntimeFailure, now: datetime) -> None:
     """Apply the consequence of a failure to the pool, by failure category."""
     pool, text = attempt.slot.pool, remove_unstorable(str(error))[:500]
     LAUNCHES.labels(pool=pool.name, result=error.category).inc()

@@ -58,15 +58,14 @@ def open_offerings(
     An offering that the attempt requested without a response comes first, even if it was refused to others:
     the token finds an instance that was started, so that none is started twice.
     """
-    requestable = [
-        status
+    offerings = [
+        status.offering
         for status in offering_statuses(pool, runtime, now)
-        if status.is_allowed and not (on_demand_only and status.offering.market == Market.SPOT)
+        if status.is_allowed and (status.refused_until is None or status.offering.name == requested)
     ]
-    open_now = [
-        status.offering for status in requestable if status.is_open or status.offering.name == requested
-    ]
-    return sorted(open_now, key=lambda status: status.name != requested)
+    if on_demand_only:
+        offerings = [offering for offering in offerings if offering.market != Market.SPOT]
+    return sorted(offerings, key=lambda offering: offering.name != requested)
 
 
 def next_retry_at(pool: Pool, runtime: RuntimeAdapter, market: Market) -> datetime | None:

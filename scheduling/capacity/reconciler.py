@@ -250,9 +250,8 @@ def _end_overdue(run: ReconcileRun, slot: Slot, detail: str = "") -> None:
             move_slot(slot=slot, to=SlotState.TERMINATING, now=run.now, reason=reason, unleased=True)
         case SlotState.TERMINATING:
             until = run.now + backoff(1)
-            reason = remove_unstorable(
-                f"its instance did not terminate in time{f': {detail}' if detail else ''}"
-            )[:500]
+            text = f"its instance did not terminate in time{f': {detail}' if detail else ''}"
+            reason = remove_unstorable(text)[:500]
             move_slot(slot=slot, to=SlotState.ERROR, now=run.now, reason=reason, state_deadline=until)
         case SlotState.ERROR:
             if slot.lease_count:

@@ -323,9 +323,9 @@ def _fail(
 def give_up_status(status: S) -> S:
     """Return the status of a session without attempts left: FAILED if the lifecycle allows it."""
     return next(
-        candidate
-        for candidate in (S.FAILED, S.CANCELLED, S.STOPPING)
-        if lifecycle.is_transition_allowed(status, candidate)
+        final
+        for final in (S.FAILED, S.CANCELLED, S.STOPPING)
+        if lifecycle.is_transition_allowed(status, final)
     )
 
 

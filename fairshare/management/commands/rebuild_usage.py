@@ -69,7 +69,7 @@ class Command(BaseCommand):
             self._check(first, last)
             return
         repaired = list(self._rebuild(first, last))
-        self._print([str(difference) for difference in repaired[:SHOWN]], len(repaired))
+        self._print(list(map(str, repaired[:SHOWN])), len(repaired))
         message = ngettext(
             "Repaired {count:,} bucket from {first} to {last}.",
             "Repaired {count:,} buckets from {first} to {last}.",

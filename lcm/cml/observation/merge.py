@@ -28,11 +28,11 @@ def merge_observations(observations: Sequence[ResourceObservation]) -> ResourceO
         return first
     return replace(
         first,
-        lab_id=" ".join(observation.lab_id for observation in observations if observation.lab_id) or None,
-        nodes=tuple(node for observation in observations for node in observation.nodes),
+        lab_id=" ".join(part.lab_id for part in observations if part.lab_id) or None,
+        nodes=tuple(node for part in observations for node in part.nodes),
         resource_pool_usage=_combined(observations, "resource_pool_usage", _pools),
         incomplete=_incomplete(observations),
-        errors=tuple(error for observation in observations for error in observation.errors),
+        errors=tuple(error for part in observations for error in part.errors),
         **{name: _combined(observations, name, combine) for name, combine in MERGED_FIELDS.items()},
     )
 
@@ -41,17 +41,15 @@ def _combined(
     observations: Sequence[ResourceObservation], name: str, combine: Callable[[list[Any]], Any]
 ) -> Any:
     """Return the combination of the known values of a field; None if there are none."""
-    known = [value for observation in observations if (value := getattr(observation, name)) is not None]
+    known = [value for part in observations if (value := getattr(part, name)) is not None]
     return combine(known) if known else None
 
 
 def _incomplete(observations: Sequence[ResourceObservation]) -> tuple[str, ...]:
     """Return fields that a part could not read, and fields that only some parts have."""
-    reported = [name for observation in observations for name in observation.incomplete]
+    reported = [name for part in observations for name in part.incomplete]
     partly = [
-        name
-        for name in MERGED_FIELDS
-        if len({getattr(observation, name) is None for observation in observations}) > 1
+        name for name in MERGED_FIELDS if len({getattr(part, name) is None for part in observations}) > 1
     ]
     return tuple(dict.fromkeys([*reported, *partly]))
 

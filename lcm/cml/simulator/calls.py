@@ -112,9 +112,7 @@ def interfaces(call: Context) -> list[dict[str, object]]:
     lab = call.lab
     if not call.options.is_modern:
         raise ApiError(405, f"Method Not Allowed: GET {call.request.path}")
-    return [
-        api_json.interface_json(lab, interface, call.now, operational=True) for interface in lab.interfaces()
-    ]
+    return [api_json.interface_json(lab, each, call.now, operational=True) for each in lab.interfaces()]
 
 
 @route("GET", "/labs/{lab}/nodes")
@@ -136,11 +134,9 @@ def edit_node(call: Context) -> str:
 def interfaces_of_node(call: Context) -> list[object]:
     lab, node = call.lab, call.node
     if not call.request.flag("data"):
-        return [interface.id for interface in node.interfaces]
+        return [each.id for each in node.interfaces]
     live = call.request.flag("operational")
-    return [
-        api_json.interface_json(lab, interface, call.now, operational=live) for interface in node.interfaces
-    ]
+    return [api_json.interface_json(lab, each, call.now, operational=live) for each in node.interfaces]
 
 
 def shape_of_lab(call: Context, lab: SimLab) -> dict[str, object]:

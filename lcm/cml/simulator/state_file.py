@@ -56,13 +56,13 @@ class StateFile:
         """Write the file atomically and readable only by this user, because it holds passwords."""
         stored = [
             StoredController(
-                controller.name,
-                controller.options,
-                controller.started_at,
-                controller.imports,
-                controller.labs,
+                each.name,
+                each.options,
+                each.started_at,
+                each.imports,
+                each.labs,
             )
-            for controller in controllers
+            for each in controllers
         ]
         new = self._path.with_suffix(".new")
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from operator import ge
 from typing import TYPE_CHECKING
 
@@ -30,15 +31,17 @@ NEVER = -np.inf
 MAX_WITH_DUPLICATES = 300
 
 
+@dataclass(eq=False)
 class Candidates(ABC):
     """The results of all plugins for one shape."""
 
-    def __init__(
-        self, ssn: SchedulingSession, task: Task, job: Job, fixed: FixedResults, needs: Sequence[int]
-    ) -> None:
-        self._ssn, self.task, self.job, self._fixed, self._needs = ssn, task, job, fixed, needs
-        # The number of releases when no node was left; until it grows, no node will fit.
-        self._exhausted = -1
+    _ssn: SchedulingSession
+    task: Task
+    job: Job
+    _fixed: FixedResults
+    _needs: Sequence[int]
+    # The number of releases when no node was left; until it grows, no node will fit.
+    _exhausted: int = field(default=-1, init=False)
 
     def best(self) -> int | None:
         """Return the index of the node with the highest score; of equal scores the first by name."""
@@ -79,24 +82,17 @@ class Candidates(ABC):
         return [call_score_on_node(ssn, fn, self.task, self.job, state) for fn in active]
 
 
+@dataclass(eq=False)
 class RankedCandidates(Candidates):
     """Candidates for shapes that need only minimum amounts and share an order of nodes."""
 
-    def __init__(
-        self,
-        ssn: SchedulingSession,
-        task: Task,
-        job: Job,
-        fixed: FixedResults,
-        needs: Sequence[int],
-        ranking: NodeOrder,
-    ) -> None:
-        super().__init__(ssn, task, job, fixed, needs)
-        self._ranking = ranking
-        # The scores by plugin in the shared order, and this shape's offset from them.
-        self._columns: list[tuple[str, list[float], float]] = []
-        self._active: Sequence[ScoreFn] | None = None
-        ranking.admit(needs)
+    _ranking: NodeOrder
+    # The scores by plugin in the shared order, and this shape's offset from them.
+    _columns: list[tuple[str, list[float], float]] = field(default_factory=list, init=False)
+    _active: Sequence[ScoreFn] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self._ranking.admit(self._needs)
 
     def _best(self) -> int | None:
         return self._ranking.best_node(self._needs)
@@ -123,24 +119,17 @@ class RankedCandidates(Candidates):
             self._columns.append((fn.plugin, scores, score - scores[number]))
 
 
+@dataclass(eq=False)
 class EvaluatedCandidates(Candidates):
     """Candidates for all other shapes: calls every plugin for every node, and again for changed nodes."""
 
-    def __init__(
-        self,
-        ssn: SchedulingSession,
-        task: Task,
-        job: Job,
-        fixed: FixedResults,
-        needs: Sequence[int],
-        called: Sequence[PredicateFn],
-    ) -> None:
-        super().__init__(ssn, task, job, fixed, needs)
-        self._least: Ints = np.array(needs, np.int64)
-        self._seen = len(ssn.changed)
-        self._called = called
-        self._scored = [fn for fn in ssn.scores if not fn.fixed and not fn.excluded]
-        self._excluded = ssn.scores_excluded
+    _called: Sequence[PredicateFn]
+
+    def __post_init__(self) -> None:
+        self._least: Ints = np.array(self._needs, np.int64)
+        self._seen = len(self._ssn.changed)
+        self._scored = [fn for fn in self._ssn.scores if not fn.fixed and not fn.excluded]
+        self._excluded = self._ssn.scores_excluded
         self._scores: Floats = np.empty(0)
         self._evaluate(None)
 

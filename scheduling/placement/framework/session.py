@@ -103,17 +103,17 @@ class SchedulingSession:
 
     def _unregister(self, plugin: str) -> None:
         """Remove the callbacks that a plugin registered before it failed."""
-        registrations: Any
-        for registrations in (self.predicates, self.scores, self.orders, self._handlers):
-            registrations[:] = [callback for callback in registrations if callback.plugin != plugin]
-        for registrations in (
+        entries: Any
+        for entries in (self.predicates, self.scores, self.orders, self._handlers):
+            entries[:] = [entry for entry in entries if entry.plugin != plugin]
+        for entries in (
             self.pre_predicates,
             self.gpu_orders,
             self.reclaimable,
             self.preemptable,
             self._shapes,
         ):
-            registrations[:] = [pair for pair in registrations if pair[0] != plugin]
+            entries[:] = [pair for pair in entries if pair[0] != plugin]
         if self.over_capacity is not None and self.over_capacity[0] == plugin:
             self.over_capacity = None
 

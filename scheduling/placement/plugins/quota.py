@@ -115,7 +115,5 @@ def _quota_text(queue: str, name: str, held: int, requested: int, limit: int) ->
         return f"{queue} may have no sessions."
     resource = RESOURCE[name]
     of = "" if resource.named_by_unit else f" of {resource.word}"
-    limit_text = amount_text(limit, name)
-    return (
-        f"{queue} may hold {limit_text}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."
-    )
+    most = amount_text(limit, name)
+    return f"{queue} may hold {most}{of}: it holds {held / UNIT:g}, {requested / UNIT:g} more requested."

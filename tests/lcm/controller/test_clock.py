@@ -38,7 +38,7 @@ class Machine:
         self.elapsed += request_seconds
         written = datetime.fromtimestamp(self.lcm_time() + clock_offset, UTC).isoformat()
         self.elapsed += response_seconds
-        self.clock.add_sample(written, sent=sent, received=self.clock.monotonic())
+        self.clock.sample(written, sent=sent, received=self.clock.monotonic())
 
     def error(self):
         return self.clock.now().timestamp() - self.lcm_time()
@@ -47,7 +47,7 @@ class Machine:
 def test_before_the_first_response_lcm_s_time_is_unknown():
     machine = Machine(CLOCKS["10 min ahead"])
     for text in (None, "", "half past ten"):
-        machine.clock.add_sample(text, sent=1, received=2)
+        machine.clock.sample(text, sent=1, received=2)
     assert (machine.clock.is_steady, machine.clock.skew()) == (False, None)
     assert "unknown" in machine.clock.problem()
 
