@@ -85,12 +85,12 @@ def test_the_checklist_leads_to_the_first_session(page: Page) -> None:
     press(page, "main [type=submit]")
     press(page, "main [type=submit]")
     start_step(page, "Request a session")
-    for name in ("definition", "project"):
-        tab_to(page, f"[name={name}]")
-        page.keyboard.press("ArrowDown")
-        page.locator("[role=option]").first.wait_for()
+    for name, text in (("definition", "ospf"), ("project", "ccna")):
+        type_into(page, name, text)
+        page.locator(f"#id_{name}_list [role=option]").wait_for()
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
+        expect(page.locator(f"[name={name}]")).to_have_value(re.compile(" "))
     press(page, "main button[type=submit]")
     expect(page.get_by_role("heading", name=re.compile("^Session "))).to_be_visible()
     page.goto("/")

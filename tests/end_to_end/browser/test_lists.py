@@ -23,8 +23,6 @@ LISTS = [
     "/people/",
     "/ticks/",
     "/decisions/",
-    "/notifications/",
-    "/notifications/webhooks/",
 ]
 
 
