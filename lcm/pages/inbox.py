@@ -92,12 +92,12 @@ def inbox_open(request: HttpRequest, pk: UUID) -> HttpResponseBase:
     """Mark an entry as read and open the page of its object, or the change if there is none."""
     entry = get_object_or_404(inbox_of(_user(request)), pk=pk)
     mark_read(user=_user(request), keys=[entry.pk], now=timezone.now())
-    change = ChangeLog.objects.filter(pk=entry.event).first()
+    change = ChangeLog.objects.filter(pk=entry.event or 0).first()
     if change is None:
         messages.info(request, gettext("This was a test. The event is an example."))
         return redirect("inbox_list")
     link_objects([change])
-    return redirect(change.object_url or reverse("change_detail", args=[change.pk]))  # type: ignore[attr-defined]
+    return redirect(change.object_url or reverse("change_detail", args=[change.pk]))
 
 
 @require_POST

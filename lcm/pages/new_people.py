@@ -16,13 +16,13 @@ from django.views.decorators.http import require_http_methods
 
 from lcm.domain.errors import InvalidInput
 from lcm.domain.roles import Role
+from lcm.events.mail_client import mail_is_configured
 from lcm.models import Project, User
 from lcm.selectors.organisation import project_choices
 from lcm.services.new_people import NewPerson, create_people
 from lcm.services.password_links import (
     PasswordLink,
     create_password_link,
-    mail_is_configured,
     password_link_refusal,
     send_password_link,
 )

@@ -232,7 +232,7 @@ def _require_target(delivery: Delivery) -> None:
     if delivery.webhook_id:
         _require_enabled(Webhook.objects.select_for_update().get(pk=delivery.webhook_id))
     elif not mail_is_configured():
-        raise StateConflict(MAIL_NOT_CONFIGURED)
+        raise StateConflict(str(MAIL_NOT_CONFIGURED))
     elif not delivery.address:
         raise StateConflict(_("The recipient had no e-mail address."))
 
@@ -255,7 +255,7 @@ def send_rule_test(*, rule: EventRule, event_type: str, actor: Actor, now: datet
     if rule.webhook:
         _require_enabled(rule.webhook)
     if rule.channel == Channel.EMAIL and not mail_is_configured():
-        raise StateConflict(MAIL_NOT_CONFIGURED)
+        raise StateConflict(str(MAIL_NOT_CONFIGURED))
     people = People(
         names=rule.recipients, roles={role for text in rule.recipients if (role := role_named(text))}
     )

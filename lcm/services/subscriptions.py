@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from django.db import models, transaction
@@ -41,7 +41,7 @@ def stop_watching(*, user: User, object_type: str, object_id: str) -> bool:
 
 
 def choose_notifications(
-    *, user: User, choices: dict[Channel, Collection[str]], actor: Actor, now: datetime
+    *, user: User, choices: Mapping[Channel, Collection[str]], actor: Actor, now: datetime
 ) -> User:
     """Replace the choices of some channels; other channels keep theirs."""
     offered = offered_choices()

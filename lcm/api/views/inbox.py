@@ -75,19 +75,13 @@ class WatchRequestSerializer(serializers.Serializer[Any]):
     object_id = serializers.UUIDField()
 
 
-class OwnMixin:
-    """Selects rows of the calling person."""
-
-    request: Request
-
-    @property
-    def person(self) -> User:
-        assert isinstance(self.request.user, User)
-        return self.request.user
+def _person(request: Request) -> User:
+    assert isinstance(request.user, User)
+    return request.user
 
 
 @extend_schema(tags=["inbox"])
-class InboxViewSet(OwnMixin, ReadViewSet[Delivery]):
+class InboxViewSet(ReadViewSet[Delivery]):
     """Entries of the caller's inbox."""
 
     queryset = Delivery.objects.none()
@@ -96,18 +90,18 @@ class InboxViewSet(OwnMixin, ReadViewSet[Delivery]):
     access = dict.fromkeys(("list", "retrieve", "read", "unread", "read_all"), VIEWER)
 
     def get_queryset(self) -> QuerySet[Delivery]:
-        return inbox_of(self.person)
+        return inbox_of(_person(self.request))
 
     @command(None, InboxEntrySerializer)
     def read(self, entry: Delivery) -> Delivery:
         """Mark an entry as read."""
-        inbox.mark_read(user=self.person, keys=[entry.pk], now=self.now())
+        inbox.mark_read(user=_person(self.request), keys=[entry.pk], now=self.now())
         return self.get_object()
 
     @command(None, InboxEntrySerializer)
     def unread(self, entry: Delivery) -> Delivery:
         """Mark an entry as unread."""
-        inbox.mark_unread(user=self.person, keys=[entry.pk])
+        inbox.mark_unread(user=_person(self.request), keys=[entry.pk])
         return self.get_object()
 
     @extend_schema(request=None, responses=MarkedSerializer, filters=False)
@@ -115,12 +109,12 @@ class InboxViewSet(OwnMixin, ReadViewSet[Delivery]):
     def read_all(self, request: Request) -> Response:
         """Mark all entries as read."""
         self.reject_fields(request)
-        count = inbox.mark_read(user=self.person, now=self.now())
+        count = inbox.mark_read(user=_person(self.request), now=self.now())
         return self.shown({"count": count}, MarkedSerializer)
 
 
 @extend_schema(tags=["inbox"])
-class SubscriptionViewSet(OwnMixin, LcmViewSet[User]):
+class SubscriptionViewSet(LcmViewSet[User]):
     """Channels by which the caller gets events about own sessions and watched objects."""
 
     queryset = User.objects.none()
@@ -133,7 +127,7 @@ class SubscriptionViewSet(OwnMixin, LcmViewSet[User]):
 
     @extend_schema(responses=SubscriptionSerializer(many=True))
     def list(self, request: Request) -> Response:
-        rows: Any = self.paginate_queryset([self._row(name) for name in offered_choices()])  # type: ignore[arg-type]
+        rows: Any = self.paginate_queryset([self._row(name) for name in offered_choices()])
         return self.get_paginated_response(SubscriptionSerializer(rows, many=True).data)
 
     @extend_schema(request=SubscriptionChangeSerializer, responses=SubscriptionSerializer)
@@ -142,7 +136,7 @@ class SubscriptionViewSet(OwnMixin, LcmViewSet[User]):
             raise NotFound(gettext("There is no event type %(name)s.") % {"name": event_type})
         given = self.validated(SubscriptionChangeSerializer, request, partial=True)
         subscriptions.choose_type(
-            user=self.person,
+            user=_person(self.request),
             name=event_type,
             channels={Channel(name): is_on for name, is_on in given.items()},
             actor=self.actor,
@@ -152,11 +146,11 @@ class SubscriptionViewSet(OwnMixin, LcmViewSet[User]):
 
     def _row(self, name: str) -> dict[str, object]:
         channels = (Channel.INBOX, Channel.EMAIL)
-        return {"event_type": name} | {each: name in chosen(self.person, each) for each in channels}
+        return {"event_type": name} | {each: name in chosen(_person(self.request), each) for each in channels}
 
 
 @extend_schema(tags=["inbox"])
-class WatchViewSet(OwnMixin, ReadViewSet[Watch]):
+class WatchViewSet(ReadViewSet[Watch]):
     """Objects that the caller watches."""
 
     queryset = Watch.objects.none()
@@ -164,7 +158,7 @@ class WatchViewSet(OwnMixin, ReadViewSet[Watch]):
     access = dict.fromkeys(("list", "retrieve", "create", "destroy"), VIEWER)
 
     def get_queryset(self) -> QuerySet[Watch]:
-        return watches_of(self.person)
+        return watches_of(_person(self.request))
 
     @extend_schema(request=WatchRequestSerializer, responses={201: WatchedObjectSerializer})
     def create(self, request: Request) -> Response:
@@ -176,7 +170,7 @@ class WatchViewSet(OwnMixin, ReadViewSet[Watch]):
         obj = model._default_manager.filter(pk=data["object_id"]).first()
         if obj is None:
             raise InvalidInput({"object_id": gettext("The object does not exist.")})
-        watch = subscriptions.watch_object(user=self.person, obj=obj, now=self.now())
+        watch = subscriptions.watch_object(user=_person(self.request), obj=obj, now=self.now())
         return self.shown(watch, WatchedObjectSerializer, 201)
 
     @extend_schema(responses={204: None})
@@ -184,6 +178,6 @@ class WatchViewSet(OwnMixin, ReadViewSet[Watch]):
         """Stop watching an object."""
         watch = self.get_object()
         subscriptions.stop_watching(
-            user=self.person, object_type=watch.object_type, object_id=watch.object_id
+            user=_person(self.request), object_type=watch.object_type, object_id=watch.object_id
         )
         return Response(status=204)
