@@ -19,6 +19,7 @@ from lcm.config.database_url import (
     database_settings,
 )
 from lcm.config.environment import read_settings, reject_unsafe_settings
+from lcm.config.mail_url import mail_settings
 from lcm.config.reference import describe_settings, settings_reference
 
 ROOT = Path(lcm.__file__).parent.parent
@@ -236,3 +237,25 @@ def test_the_django_check_names_an_invalid_setting(name, text, tmp_path):
     done = django(tmp_path, check, SECRET_KEY="x" * 50, **{name: text})
     assert done.returncode != 0
     assert name in done.stderr.splitlines()[-1] or f"{name}:" in done.stderr or f"{name} must" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("smtp+tls://lcm:p%40ss@mail.example.org:587", ("mail.example.org", 587, "p@ss", True, False)),
+        ("smtp+ssl://mail.example.org:465", ("mail.example.org", 465, "", False, True)),
+        ("smtp://mail.example.org", ("mail.example.org", 25, "", False, False)),
+    ],
+)
+def test_a_mail_url_becomes_the_settings_of_django(url, expected):
+    found = mail_settings(url)
+    names = ("HOST", "PORT", "HOST_PASSWORD", "USE_TLS", "USE_SSL")
+    assert tuple(found[f"EMAIL_{name}"] for name in names) == expected
+    assert mail_settings("")["EMAIL_BACKEND"].endswith("dummy.EmailBackend")
+
+
+@pytest.mark.parametrize("url", ["https://lcm:s3cret@mail.example.org", "s3cret", "smtp://lcm:s3cret@:25"])
+def test_the_error_about_a_mail_url_does_not_repeat_its_password(url):
+    with pytest.raises(ImproperlyConfigured, match="EMAIL_URL") as error:
+        mail_settings(url)
+    assert "s3cret" not in str(error.value)
