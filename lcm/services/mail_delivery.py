@@ -22,8 +22,9 @@ EVENTS_IN_A_MESSAGE = 50
 
 def claim_mail(*, now: datetime) -> list[Delivery]:
     """Claim the deliveries of one message until the end of a lease; return none if no e-mail is due."""
+    # Without a webhook, for the index of due deliveries.
     due = Delivery.objects.filter(
-        channel=Channel.EMAIL, state=DeliveryState.PENDING, next_attempt_at__lte=now
+        channel=Channel.EMAIL, webhook=None, state=DeliveryState.PENDING, next_attempt_at__lte=now
     )
     if not due.exists():
         return []
