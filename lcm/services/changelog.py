@@ -109,7 +109,7 @@ def loggable_fields(obj: models.Model) -> dict[str, Any]:
     """Return the fields of an object to log, without secrets and large values."""
     values = model_to_dict(obj)
     return {
-        name: getattr(obj, f"{name}_id", value) if _is_relation(obj, name) else value
+        name: getattr(obj, f"{name}_id", value) if obj._meta.get_field(name).is_relation else value
         for name, value in values.items()
         if name not in _SECRET | _LONG and not obj._meta.get_field(name).many_to_many
     }
@@ -129,10 +129,6 @@ def apply_changes(obj: models.Model, changes: Mapping[str, Any]) -> tuple[dict[s
     return differences(
         {name: getattr(stored, name) for name in changes}, {name: getattr(obj, name) for name in changes}
     )
-
-
-def _is_relation(obj: models.Model, name: str) -> bool:
-    return bool(obj._meta.get_field(name).is_relation)
 
 
 def _as_json(values: Mapping[str, Any] | None) -> Any:

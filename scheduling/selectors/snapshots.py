@@ -65,9 +65,11 @@ def snapshot_of(
         choice.name == "quota" and choice.arguments for choice in configuration.choices
     )
     nodes, serving = _nodes(pool, now, subtract_load=not with_running)
-    rows = _rows(_waiting(pool, configuration, now, limit) if only is None else _alone(pool, only))
+    waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
+    rows = _rows(_head(waiting, configuration, now, limit) if only is None else waiting.filter(pk=only))
     rows += requested
-    running = _rows(_running(pool)) if with_running else []
+    placed = Reservation.objects.filter(pool=pool, phase=Phase.READY).order_by("pk")
+    running = _rows(placed) if with_running else []
     names = _Queues(pool, [*rows, *running])
     seconds = now.timestamp()
     jobs = [_job(row, names, seconds) for row in rows]
@@ -148,20 +150,13 @@ class ReservationRow(NamedTuple):
         return self.holder or self.key
 
 
-def _alone(pool: Pool, only: UUID) -> QuerySet[Reservation]:
-    return Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING, pk=only)
-
-
-def _waiting(pool: Pool, configuration: Configuration, now: datetime, limit: int) -> QuerySet[Reservation]:
+def _head(
+    waiting: QuerySet[Reservation], configuration: Configuration, now: datetime, limit: int
+) -> QuerySet[Reservation]:
     """Return the head of the queue; advance bookings never precede reservations that have joined."""
-    waiting = Reservation.objects.filter(WAITING, pool=pool, phase=Phase.PENDING)
     early = Q(session__starts_at__gt=now + configured_lead_time(configuration))
     later = Case(When(early, then=1), default=0, output_field=IntegerField())
     return waiting.order_by(later, "-priority", "created_at", "pk")[:limit]
-
-
-def _running(pool: Pool) -> QuerySet[Reservation]:
-    return Reservation.objects.filter(pool=pool, phase=Phase.READY).order_by("pk")
 
 
 def _rows(reservations: QuerySet[Reservation]) -> list[ReservationRow]:
