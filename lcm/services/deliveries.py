@@ -27,7 +27,7 @@ from lcm.selectors.recipients import People, role_named
 from lcm.services.changelog import log_change
 from lcm.services.event_routing import RETRY_PERIOD, rule_deliveries, set_event
 from lcm.services.validation import require_reason
-from lcm.services.webhooks import disable_webhook
+from lcm.services.webhooks import WAS_DISABLED, disable_webhook
 
 logger = logging.getLogger(__name__)
 
@@ -177,14 +177,11 @@ def _pause_seconds(attempts: int, result: SendResult) -> float:
 def _update_health(webhook: Webhook, last: Attempt, *, has_success: bool) -> None:
     """Record since when the endpoint fails; disable it if it is gone or has failed for too long."""
     result, now = last.result, last.at
-    since = None if has_success else webhook.failing_since
-    if not result.is_delivered:
-        since = since or now
-    if since != webhook.failing_since:
-        webhook.failing_since = since
-        webhook.save(update_fields=["failing_since"])
     if result.is_delivered:
+        _set_failing_since(webhook, None)
         return
+    since = now if has_success else (webhook.failing_since or now)
+    _set_failing_since(webhook, since)
     logger.warning(
         "webhook_attempt_failed",
         extra={"webhook": webhook.name, "status": result.status, "error": result.error},
@@ -193,6 +190,12 @@ def _update_health(webhook: Webhook, last: Attempt, *, has_success: bool) -> Non
         disable_webhook(webhook=webhook, reason="the endpoint responded 410 Gone", now=now)
     elif now - since >= FAILING_LIMIT:
         disable_webhook(webhook=webhook, reason="every attempt of the last 24 hours failed", now=now)
+
+
+def _set_failing_since(webhook: Webhook, since: datetime | None) -> None:
+    if webhook.failing_since != since:
+        webhook.failing_since = since
+        webhook.save(update_fields=["failing_since"])
 
 
 def retry_delivery(*, delivery: Delivery, reason: str, actor: Actor, now: datetime) -> Delivery:
@@ -277,6 +280,11 @@ def _require_enabled(webhook: Webhook) -> None:
 
 
 def remove_old_deliveries(*, now: datetime) -> int:
-    """Remove finished deliveries older than `RETENTION`; return how many."""
+    """Remove finished deliveries older than `RETENTION`; return how many.
+
+    Drop deliveries that were routed while their webhook was being disabled, too.
+    """
+    late = Delivery.objects.filter(state=DeliveryState.PENDING, webhook__enabled=False)
+    late.update(state=DeliveryState.DROPPED, next_attempt_at=None, error=WAS_DISABLED)
     old = Delivery.objects.filter(created_at__lt=now - RETENTION).exclude(state=DeliveryState.PENDING)
     return delete_in_batches(old, 5_000)

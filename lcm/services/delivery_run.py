@@ -82,7 +82,8 @@ def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
 async def _finish() -> None:
     """Wait for other tasks: connections that are being closed, and canceled requests."""
     tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    await asyncio.gather(*tasks, return_exceptions=True)
+    if tasks:
+        await asyncio.wait(tasks, timeout=POLL_SECONDS)
 
 
 class _Run:

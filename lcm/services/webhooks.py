@@ -20,6 +20,7 @@ from lcm.services.validation import clean_and_save, delete_if_unused, require_re
 
 # After a rotation the previous secret also signs for this long.
 ROTATION_OVERLAP = timedelta(hours=24)
+WAS_DISABLED = "The webhook was disabled when the event occurred."
 
 
 def create_webhook(
@@ -56,8 +57,10 @@ def update_webhook(*, webhook: Webhook, actor: Actor, now: datetime, **changes: 
             webhook.disabled_reason, webhook.failing_since = "", None
             fields += ["disabled_reason", "failing_since"]
         clean_and_save(webhook, fields=[*fields, "updated_at"])
-        if after.get("enabled") is False:
-            _drop_pending(webhook, error=f"{actor.label} disabled the webhook")
+        if "enabled" in after:
+            # Routing may have added deliveries while the webhook was being disabled.
+            is_on = after["enabled"]
+            _drop_pending(webhook, error=WAS_DISABLED if is_on else f"{actor.label} disabled the webhook.")
         if "url" in after:
             before, after = before | {"url": old_origin}, after | {"url": webhook.origin}
         log_change(
@@ -118,7 +121,7 @@ def disable_webhook(*, webhook: Webhook, reason: str, now: datetime) -> bool:
             enabled=False, disabled_reason=reason, updated_at=now
         )
         if moved:
-            _drop_pending(webhook, error=f"webhook disabled: {reason}")
+            _drop_pending(webhook, error=f"LCM disabled the webhook: {reason}.")
             log_change(
                 webhook,
                 actor=SYSTEM,

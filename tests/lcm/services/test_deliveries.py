@@ -194,6 +194,20 @@ def test_nothing_is_sent_to_a_disabled_or_deleted_endpoint(receiver, webhook, te
     assert not Delivery.objects.exists()
 
 
+@pytest.mark.parametrize("is_enabled_again", [True, False])
+def test_a_delivery_that_is_routed_while_its_webhook_is_disabled_is_never_sent(
+    is_enabled_again, receiver, webhook, test_event, as_admin, now
+):
+    update_webhook(webhook=webhook, enabled=False, actor=as_admin, now=now)
+    Delivery.objects.update(state=DeliveryState.PENDING, next_attempt_at=now)
+    if is_enabled_again:
+        update_webhook(webhook=webhook, enabled=True, actor=as_admin, now=now)
+    else:
+        remove_expired(now=now)
+    test_event.refresh_from_db()
+    assert (test_event.state, deliver(now), receiver.requests) == (DeliveryState.DROPPED, 0, [])
+
+
 def test_a_delivery_that_is_dropped_after_the_claim_is_not_sent(
     receiver, webhook, test_event, as_admin, now, monkeypatch
 ):
