@@ -20,18 +20,21 @@ def open_running(open_page):
 
     def open_it(person="viewer", **options) -> Page:
         page: Page = open_page(person, "/", **options)
+        page.clock.install()
         page.goto(f"/sessions/{example_ids(page)['session']}/")
         return page
 
     return open_it
 
 
-def wait_for_refresh(page: Page) -> None:
+def wait_for_refresh(page: Page, *, seconds: int = 0) -> None:
+    """Wait until the page has refreshed itself; advance its clock by this time."""
     path = page.url.partition("#")[0]
     with page.expect_response(
         lambda response: response.url == path and "hx-request" in response.request.headers
     ):
-        pass
+        if seconds:
+            page.clock.run_for(seconds * 1000)
     page.wait_for_function("() => !document.querySelector('.htmx-request, .htmx-settling')")
 
 
@@ -76,7 +79,7 @@ def test_a_node_of_the_topology_leads_to_its_row_by_keyboard(width, open_running
     assert ": Running" in state
     page.keyboard.press("Enter")
     expect(page.locator("tr:target .card-title")).to_contain_text(label)
-    wait_for_refresh(page)
+    wait_for_refresh(page, seconds=6)
     assert page.locator("[data-topology] > svg").get_attribute("viewBox") == zoomed
     page.get_by_role("button", name="Whole topology").press("Enter")
     assert page.locator("[data-topology] > svg").get_attribute("viewBox") == "0.0 0.0 420.0 260.0"
@@ -89,14 +92,17 @@ def test_a_refresh_keeps_the_focus_the_live_panel_and_marked_text(open_running):
     page.evaluate("document.getElementById('panel-live').dataset.mine = 'yes'")
     page.locator("#panel-access .addresses a").first.focus()
     focused = page.evaluate("document.activeElement.href")
-    wait_for_refresh(page)
+    wait_for_refresh(page, seconds=6)
     assert page.evaluate("document.activeElement.href") == focused
     expect(page.locator("#panel-live[data-mine]")).to_have_count(1)
     page.locator("#panel-access .addresses a").first.evaluate(
         "link => getSelection().selectAllChildren(link)"
     )
     page.evaluate("document.getElementById('session').dataset.mine = 'yes'")
-    page.wait_for_timeout(6_000)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.clock.run_for(11_000)
+    assert page.url not in requests
     expect(page.locator("#session[data-mine]")).to_have_count(1)
 
 
