@@ -92,7 +92,7 @@ def test_a_refresh_keeps_the_focus_the_live_panel_and_marked_text(open_running):
     page.evaluate("document.getElementById('panel-live').dataset.mine = 'yes'")
     page.locator("#panel-access .addresses a").first.focus()
     focused = page.evaluate("document.activeElement.href")
-    wait_for_refresh(page, seconds=6)
+    wait_for_refresh(page)
     assert page.evaluate("document.activeElement.href") == focused
     expect(page.locator("#panel-live[data-mine]")).to_have_count(1)
     page.locator("#panel-access .addresses a").first.evaluate(
