@@ -15,6 +15,11 @@ pytestmark = pytest.mark.xdist_group("browser")
 PHONE = {"width": 390, "height": 844}
 
 
+def wait_for_panels(page: Page) -> None:
+    """A page that is left while htmx loads its panels reports an error."""
+    page.wait_for_function("() => !document.querySelector('[hx-trigger^=load], .htmx-request')")
+
+
 def read_all(page: Page) -> None:
     page.goto("/inbox/")
     page.get_by_role("button", name="Mark all as read").click()
@@ -26,9 +31,11 @@ def test_a_watched_session_that_is_cancelled_comes_to_the_inbox_by_keyboard(open
     read_all(page)
     request_session(page, is_advance_booking=True)
     session = page.url
+    wait_for_panels(page)
     tab_to(page, "#watch")
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Stop watching")).to_be_visible()
+    wait_for_panels(page)
     page.get_by_role("link", name="Cancel…").click()
     page.get_by_role("dialog").get_by_label("Reason").fill("The course was moved")
     page.get_by_role("dialog").get_by_role("button", name="Cancel session").click()
@@ -36,7 +43,9 @@ def test_a_watched_session_that_is_cancelled_comes_to_the_inbox_by_keyboard(open
 
     unread = "/api/inbox/?type=session.cancelled&read=false"
     wait_until(lambda: page.request.get(unread).json()["results"], "the event is routed", pause=0.5)
+    wait_for_panels(page)
     page.reload()
+    wait_for_panels(page)
     expect(page.get_by_role("link", name=re.compile(r"^Inbox, \d+ unread$"))).to_be_visible()
     tab_to(page, ".bell")
     page.keyboard.press("Enter")
@@ -50,6 +59,7 @@ def test_a_watched_session_that_is_cancelled_comes_to_the_inbox_by_keyboard(open
     tab_to(page, "tbody tr:first-child a.name")
     page.keyboard.press("Enter")
     expect(page).to_have_url(session)
+    wait_for_panels(page)
     page.goto("/inbox/")
     expect(row).to_contain_text("Read")
     expect(row).not_to_contain_text("Unread")
