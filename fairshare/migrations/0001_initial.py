@@ -23,7 +23,7 @@ class Migration(migrations.Migration):
                 ('weight', models.FloatField(blank=True, help_text="Empty: the policy's default; 0: no priority, usage still counts.", null=True)),
                 ('uses_parent', models.BooleanField(db_default=False, default=False, help_text="It has no share of its own, as Slurm's fairshare=parent.")),
                 ('effective_weight', models.FloatField(default=1.0, help_text='Weight used in the calculation.')),
-                ('share', models.FloatField(default=0.0, help_text="Share among its siblings.")),
+                ('share', models.FloatField(default=0.0, help_text='Share among its siblings.')),
                 ('norm_share', models.FloatField(default=0.0, help_text='Share of the pool.')),
                 ('cpu_hours', models.FloatField(default=0.0, help_text='Decayed core-hours.')),
                 ('memory_hours', models.FloatField(default=0.0, help_text='Decayed GB-hours of memory.')),

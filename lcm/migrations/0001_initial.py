@@ -6,10 +6,12 @@ import django.contrib.auth.validators
 import django.core.validators
 import django.db.models.deletion
 import django.utils.timezone
+import lcm.domain.lifecycle
 import lcm.models.definitions
+import lcm.models.events
+import lcm.models.list_views
 import lcm.models.people
 import uuid
-from decimal import Decimal
 from django.conf import settings
 from django.db import migrations, models
 
@@ -51,6 +53,30 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='EventRule',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('name', models.CharField(max_length=63, unique=True)),
+                ('event_types', models.JSONField(default=list)),
+                ('pools', models.JSONField(blank=True, default=list)),
+                ('definitions', models.JSONField(blank=True, default=list)),
+                ('domains', models.JSONField(blank=True, default=list)),
+                ('projects', models.JSONField(blank=True, default=list)),
+                ('severities', models.JSONField(blank=True, default=list)),
+                ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('email', 'E-mail'), ('inbox', 'Inbox')], default='webhook', max_length=10)),
+                ('recipients', models.JSONField(blank=True, default=list)),
+                ('digest_interval', models.DurationField(default=datetime.timedelta(seconds=300))),
+                ('enabled', models.BooleanField(default=True)),
+            ],
+            options={
+                'verbose_name': 'rule',
+                'verbose_name_plural': 'rules',
+                'ordering': ['name'],
+            },
+        ),
+        migrations.CreateModel(
             name='Heartbeat',
             fields=[
                 ('name', models.CharField(max_length=63, primary_key=True, serialize=False)),
@@ -73,6 +99,9 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('time_zone', models.CharField(blank=True, help_text='Empty: the time zone of this installation.', max_length=63, validators=[lcm.models.people.known_time_zone])),
                 ('theme', models.CharField(choices=[('system', 'System'), ('light', 'Light'), ('dark', 'Dark')], default='system', max_length=6)),
+                ('password_links', models.PositiveIntegerField(default=0, editable=False)),
+                ('list_settings', models.JSONField(blank=True, default=dict, editable=False)),
+                ('notification_choices', models.JSONField(blank=True, default=dict, editable=False)),
                 ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
                 ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
             ],
@@ -99,6 +128,7 @@ class Migration(migrations.Migration):
                 ('expires_at', models.DateTimeField()),
                 ('revoked_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('last_used_at', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('expiry_announced_at', models.DateTimeField(editable=False, help_text='When LCM announced that the token expires soon.', null=True)),
                 ('user', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to=settings.AUTH_USER_MODEL)),
             ],
             options={
@@ -122,6 +152,7 @@ class Migration(migrations.Migration):
                 ('reason', models.CharField(blank=True, max_length=500)),
                 ('before', models.JSONField(null=True)),
                 ('after', models.JSONField(null=True)),
+                ('routed', models.BooleanField(null=True)),
                 ('user', models.ForeignKey(db_constraint=False, db_index=False, null=True, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to=settings.AUTH_USER_MODEL)),
             ],
             options={
@@ -134,11 +165,11 @@ class Migration(migrations.Migration):
             name='DefinitionRevision',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('number', models.PositiveIntegerField()),
                 ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
-                ('gpu', models.DecimalField(decimal_places=2, default=Decimal('0'), max_digits=6)),
+                ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
+                ('number', models.PositiveIntegerField()),
                 ('port_template', models.JSONField(blank=True, default=list)),
                 ('before', models.JSONField(blank=True, help_text='Requirements and port template of the previous revision.', null=True)),
                 ('basis', models.CharField(choices=[('imported', 'Imported'), ('custom', 'Custom'), ('max', 'Max'), ('avg', 'Avg'), ('p95', 'p95'), ('latest', 'Latest'), ('recommended', 'Recommended'), ('mixed', 'Mixed'), ('revert', 'Revert')], max_length=11)),
@@ -155,6 +186,47 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name': 'revision',
                 'ordering': ['-number'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Delivery',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('event', models.BigIntegerField(editable=False, null=True)),
+                ('type', models.CharField(max_length=40)),
+                ('cause', models.CharField(choices=[('rule', 'Rule'), ('owner', 'Owner'), ('watcher', 'Watching')], default='rule', max_length=10)),
+                ('channel', models.CharField(choices=[('webhook', 'Webhook'), ('email', 'E-mail'), ('inbox', 'Inbox')], default='webhook', max_length=10)),
+                ('address', models.CharField(blank=True, max_length=254)),
+                ('payload', models.TextField()),
+                ('state', models.CharField(choices=[('pending', 'Pending'), ('delivered', 'Delivered'), ('failed', 'Failed'), ('dropped', 'Dropped')], default='pending', max_length=10)),
+                ('error', models.CharField(blank=True, max_length=300)),
+                ('attempt_count', models.PositiveSmallIntegerField(default=0)),
+                ('next_attempt_at', models.DateTimeField(null=True)),
+                ('retry_until', models.DateTimeField()),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('read_at', models.DateTimeField(null=True)),
+                ('recipient', models.ForeignKey(db_index=False, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ('rule', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='deliveries', to='lcm.eventrule')),
+            ],
+            options={
+                'verbose_name': 'delivery',
+                'verbose_name_plural': 'deliveries',
+                'ordering': ['-created_at', '-id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='DeliveryAttempt',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('at', models.DateTimeField()),
+                ('duration_ms', models.PositiveIntegerField()),
+                ('status', models.PositiveSmallIntegerField(null=True)),
+                ('error', models.CharField(blank=True, max_length=300)),
+                ('response', models.TextField(blank=True)),
+                ('delivery', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='lcm.delivery')),
+            ],
+            options={
+                'ordering': ['-at', '-id'],
             },
         ),
         migrations.CreateModel(
@@ -272,12 +344,13 @@ class Migration(migrations.Migration):
                 ('priority', models.PositiveSmallIntegerField(choices=[(10, 'Low'), (50, 'Normal'), (90, 'High')], default=50)),
                 ('starts_at', models.DateTimeField()),
                 ('ends_at', models.DateTimeField()),
-                ('status', models.CharField(choices=[('PENDING', 'Pending'), ('SCHEDULED', 'Scheduled'), ('INSTANTIATING', 'Instantiating'), ('READY', 'Ready'), ('RUNNING', 'Running'), ('COLLECTING', 'Collecting'), ('STOPPING', 'Stopping'), ('TERMINATED', 'Terminated'), ('CANCELLED', 'Cancelled'), ('EXPIRED', 'Expired'), ('FAILED', 'Failed')], default='PENDING', max_length=13)),
+                ('status', models.CharField(choices=[('PENDING', 'Pending'), ('SCHEDULED', 'Scheduled'), ('INSTANTIATING', 'Instantiating'), ('READY', 'Ready'), ('RUNNING', 'Running'), ('COLLECTING', 'Collecting'), ('STOPPING', 'Stopping'), ('TERMINATED', 'Terminated'), ('CANCELLED', 'Cancelled'), ('EXPIRED', 'Expired'), ('FAILED', 'Failed')], default=lcm.domain.lifecycle.SessionStatus['PENDING'], max_length=13)),
                 ('status_since', models.DateTimeField()),
                 ('attempt', models.PositiveSmallIntegerField(default=1)),
                 ('pool', models.CharField(blank=True, help_text='The pool in which the session waits or runs.', max_length=63)),
                 ('arrived_at', models.DateTimeField(blank=True, help_text='When the user arrived.', null=True)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('announced_end', models.DateTimeField(editable=False, help_text='The end of the timeslot that LCM announced as soon.', null=True)),
                 ('observation_count', models.PositiveIntegerField(default=0, editable=False)),
                 ('observed_at', models.DateTimeField(blank=True, editable=False, null=True)),
                 ('port_drift_detected', models.BooleanField(default=False, editable=False, help_text='An observation showed ports that differ from the plan.')),
@@ -295,11 +368,11 @@ class Migration(migrations.Migration):
             name='Kernel',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('node_label', models.CharField(max_length=128)),
-                ('node_definition', models.CharField(max_length=128)),
                 ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
+                ('node_label', models.CharField(max_length=128)),
+                ('node_definition', models.CharField(max_length=128)),
                 ('gpu', models.DecimalField(decimal_places=2, max_digits=6)),
                 ('status', models.CharField(choices=[('PENDING', 'Pending'), ('ALLOCATED', 'Allocated'), ('RUNNING', 'Running'), ('TERMINATED', 'Terminated')], default='PENDING', max_length=10)),
                 ('attempt', models.PositiveSmallIntegerField(default=1)),
@@ -349,6 +422,26 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='sessions', to='lcm.project'),
         ),
         migrations.CreateModel(
+            name='SavedView',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('list_name', models.CharField(max_length=50, validators=[django.core.validators.RegexValidator('^[a-z][a-z-]*\\Z', 'This is not the name of a list.')])),
+                ('name', models.CharField(max_length=60)),
+                ('shared', models.BooleanField(default=False, help_text='Everyone can use it.')),
+                ('query', models.CharField(blank=True, max_length=2000)),
+                ('columns', models.JSONField(blank=True, default=list, validators=[lcm.models.list_views.column_keys])),
+                ('density', models.CharField(choices=[('comfortable', 'Comfortable'), ('compact', 'Compact')], default='comfortable', max_length=11)),
+                ('owner', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='saved_views', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'view',
+                'verbose_name_plural': 'views',
+                'ordering': ['name', 'id'],
+            },
+        ),
+        migrations.CreateModel(
             name='SessionTransition',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
@@ -364,9 +457,63 @@ class Migration(migrations.Migration):
                 'ordering': ['at', 'id'],
             },
         ),
+        migrations.CreateModel(
+            name='Watch',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('object_type', models.CharField(max_length=40)),
+                ('object_id', models.CharField(max_length=40)),
+                ('object_label', models.CharField(max_length=200)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now)),
+                ('user', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='watches', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'watched object',
+                'verbose_name_plural': 'watched objects',
+                'ordering': ['object_label', 'id'],
+            },
+        ),
+        migrations.CreateModel(
+            name='Webhook',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
+                ('updated_at', models.DateTimeField(auto_now=True)),
+                ('name', models.CharField(max_length=63, unique=True)),
+                ('url', models.CharField(max_length=500)),
+                ('format', models.CharField(choices=[('cloudevents', 'CloudEvents'), ('slack', 'Slack, Mattermost')], default='cloudevents', max_length=12)),
+                ('enabled', models.BooleanField(default=True)),
+                ('disabled_reason', models.CharField(blank=True, editable=False, max_length=300)),
+                ('failing_since', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('salt', models.CharField(default=lcm.models.events.new_salt, editable=False, max_length=32)),
+                ('previous_salt', models.CharField(blank=True, editable=False, max_length=32)),
+                ('previous_until', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('leased_until', models.DateTimeField(blank=True, editable=False, null=True)),
+                ('owner', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+            ],
+            options={
+                'verbose_name': 'webhook',
+                'verbose_name_plural': 'webhooks',
+                'ordering': ['name'],
+            },
+        ),
+        migrations.AddField(
+            model_name='eventrule',
+            name='webhook',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='rules', to='lcm.webhook'),
+        ),
+        migrations.AddField(
+            model_name='delivery',
+            name='webhook',
+            field=models.ForeignKey(null=True, on_delete=django.db.models.deletion.CASCADE, related_name='deliveries', to='lcm.webhook'),
+        ),
         migrations.AddConstraint(
             model_name='user',
             constraint=models.CheckConstraint(condition=models.Q(('theme__in', ['system', 'light', 'dark'])), name='user_theme_known'),
+        ),
+        migrations.AddIndex(
+            model_name='apitoken',
+            index=models.Index(condition=models.Q(('expiry_announced_at', None), ('revoked_at', None)), fields=['expires_at'], name='token_by_expiry'),
         ),
         migrations.AddConstraint(
             model_name='apitoken',
@@ -391,6 +538,14 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='changelog',
             index=models.Index(fields=['object_type', 'at', 'id'], name='change_of_type'),
+        ),
+        migrations.AddIndex(
+            model_name='changelog',
+            index=models.Index(fields=['event', 'at', 'id'], name='change_of_event'),
+        ),
+        migrations.AddIndex(
+            model_name='changelog',
+            index=models.Index(condition=models.Q(('routed', False)), fields=['id'], name='change_not_routed'),
         ),
         migrations.AddIndex(
             model_name='job',
@@ -526,7 +681,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='labletsession',
-            index=models.Index(condition=models.Q(('status__in', ('PENDING', 'SCHEDULED', 'INSTANTIATING', 'READY', 'RUNNING', 'COLLECTING', 'STOPPING'))), fields=['status_since'], name='session_active'),
+            index=models.Index(condition=models.Q(('status__in', (lcm.domain.lifecycle.SessionStatus['PENDING'], lcm.domain.lifecycle.SessionStatus['SCHEDULED'], lcm.domain.lifecycle.SessionStatus['INSTANTIATING'], lcm.domain.lifecycle.SessionStatus['READY'], lcm.domain.lifecycle.SessionStatus['RUNNING'], lcm.domain.lifecycle.SessionStatus['COLLECTING'], lcm.domain.lifecycle.SessionStatus['STOPPING']))), fields=['status_since'], name='session_active'),
         ),
         migrations.AddIndex(
             model_name='labletsession',
@@ -553,8 +708,92 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(('attempt__gte', 1)), name='session_attempt_positive'),
         ),
         migrations.AddIndex(
+            model_name='savedview',
+            index=models.Index(condition=models.Q(('shared', True)), fields=['list_name'], name='saved_view_shared'),
+        ),
+        migrations.AddConstraint(
+            model_name='savedview',
+            constraint=models.UniqueConstraint(fields=('owner', 'list_name', 'name'), name='saved_view_name_of_owner', violation_error_message='You already have a view with this name.'),
+        ),
+        migrations.AddIndex(
             model_name='sessiontransition',
             index=models.Index(fields=['session', 'at'], name='transition_of_session'),
+        ),
+        migrations.AddIndex(
+            model_name='watch',
+            index=models.Index(fields=['object_id'], name='watch_of_object'),
+        ),
+        migrations.AddConstraint(
+            model_name='watch',
+            constraint=models.UniqueConstraint(fields=('user', 'object_type', 'object_id'), name='watch_once'),
+        ),
+        migrations.AddConstraint(
+            model_name='webhook',
+            constraint=models.CheckConstraint(condition=models.Q(('format__in', ['cloudevents', 'slack'])), name='webhook_format_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='eventrule',
+            constraint=models.CheckConstraint(condition=models.Q(('channel__in', ['webhook', 'email', 'inbox'])), name='rule_channel_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='eventrule',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('channel', 'webhook'), ('webhook__isnull', False)), models.Q(models.Q(('channel', 'webhook'), _negated=True), ('webhook', None)), _connector='OR'), name='rule_webhook_of_channel'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('state', 'pending')), fields=['webhook', 'next_attempt_at'], name='delivery_due'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(fields=['created_at', 'id'], name='delivery_newest'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(fields=['webhook', 'created_at', 'id'], name='delivery_of_webhook'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(fields=['state', 'created_at', 'id'], name='delivery_in_state'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('recipient__isnull', False)), fields=['recipient', 'created_at', 'id'], name='delivery_of_recipient'),
+        ),
+        migrations.AddIndex(
+            model_name='delivery',
+            index=models.Index(condition=models.Q(('channel', 'inbox'), ('read_at', None)), fields=['recipient'], name='delivery_unread'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.UniqueConstraint(condition=models.Q(('channel', 'webhook')), fields=('event', 'rule'), name='delivery_once_for_each_rule'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.UniqueConstraint(condition=models.Q(('channel', 'email'), models.Q(('address', ''), _negated=True)), fields=('event', 'address'), name='delivery_once_for_each_address'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.UniqueConstraint(condition=models.Q(('channel', 'inbox')), fields=('event', 'recipient'), name='delivery_once_for_each_inbox'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(('state__in', ['pending', 'delivered', 'failed', 'dropped'])), name='delivery_state_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(('cause__in', ['rule', 'owner', 'watcher'])), name='delivery_cause_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('address', ''), ('channel', 'webhook'), ('recipient', None), ('webhook__isnull', False)), models.Q(models.Q(('channel', 'email'), ('webhook', None)), models.Q(models.Q(('address', ''), _negated=True), ('state', 'dropped'), _connector='OR')), models.Q(('address', ''), ('channel', 'inbox'), ('recipient__isnull', False), ('webhook', None)), _connector='OR'), name='delivery_target_of_channel'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('next_attempt_at__isnull', False), ('state', 'pending')), models.Q(models.Q(('state', 'pending'), _negated=True), ('next_attempt_at', None)), _connector='OR'), name='delivery_pending_has_next_attempt'),
+        ),
+        migrations.AddConstraint(
+            model_name='delivery',
+            constraint=models.CheckConstraint(condition=models.Q(('read_at', None), ('channel', 'inbox'), _connector='OR'), name='delivery_read_in_inbox'),
         ),
         migrations.RunPython(create_roles, migrations.RunPython.noop),
         migrations.RunPython(reserve_space_for_updates, migrations.RunPython.noop),

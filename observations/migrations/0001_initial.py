@@ -115,6 +115,7 @@ class Migration(migrations.Migration):
                 ('name', models.CharField(max_length=200)),
                 ('address', models.CharField(blank=True, max_length=200)),
                 ('seen_at', models.DateTimeField(null=True)),
+                ('silent_since', models.DateTimeField(help_text='When LCM noticed that its heartbeats are missing; empty after the next one.', null=True)),
                 ('clock_skew', models.DecimalField(decimal_places=3, max_digits=12, null=True)),
                 ('token', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='lcm.apitoken')),
             ],

@@ -2,6 +2,7 @@
 
 import django.core.validators
 import django.db.models.deletion
+import django.db.models.functions.comparison
 import django.utils.timezone
 import lcm.models.definitions
 import scheduling.models.installation
@@ -40,12 +41,12 @@ class Migration(migrations.Migration):
             name='Reservation',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('holder', models.CharField(blank=True, help_text='The holder, if it has no session.', max_length=100)),
-                ('phase', models.CharField(choices=[('PENDING', 'Pending'), ('READY', 'Ready'), ('RELEASED', 'Released'), ('EXPIRED', 'Expired'), ('CANCELLED', 'Cancelled'), ('FAILED', 'Failed')], default='PENDING', max_length=9)),
                 ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
                 ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
+                ('holder', models.CharField(blank=True, help_text='The holder, if it has no session.', max_length=100)),
+                ('phase', models.CharField(choices=[('PENDING', 'Pending'), ('READY', 'Ready'), ('RELEASED', 'Released'), ('EXPIRED', 'Expired'), ('CANCELLED', 'Cancelled'), ('FAILED', 'Failed')], default='PENDING', max_length=9)),
                 ('port_names', models.JSONField(blank=True, default=list)),
                 ('priority', models.PositiveSmallIntegerField(choices=[(10, 'Low'), (50, 'Normal'), (90, 'High')], default=50)),
                 ('preemptible', models.BooleanField(default=False)),
@@ -53,6 +54,7 @@ class Migration(migrations.Migration):
                 ('ttl_seconds', models.PositiveIntegerField(blank=True, help_text='A holder without a session must renew within this time.', null=True)),
                 ('created_at', models.DateTimeField()),
                 ('joins_queue_at', models.DateTimeField(blank=True, help_text='When an advance booking joins the queue.', null=True)),
+                ('target_exceeded_at', models.DateTimeField(editable=False, help_text='When LCM noticed that its session exceeds the wait target of the pool.', null=True)),
                 ('assigned_at', models.DateTimeField(blank=True, null=True)),
                 ('expires_at', models.DateTimeField(blank=True, null=True)),
                 ('released_at', models.DateTimeField(blank=True, null=True)),
@@ -68,11 +70,23 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Observer',
+            fields=[
+                ('name', models.CharField(max_length=63, primary_key=True, serialize=False)),
+                ('failing_announced_at', models.DateTimeField(help_text='When LCM announced that it is late or fails; empty after it announced the end.', null=True)),
+            ],
+            options={
+                'verbose_name': 'observer',
+                'ordering': ['name'],
+            },
+        ),
+        migrations.CreateModel(
             name='Pool',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
+                ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
                 ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z0-9]+(-[a-z0-9]+)*\\Z', 'Use lowercase letters, digits and single hyphens between them, for example “network-academy”.')])),
                 ('description', models.CharField(blank=True, max_length=300)),
                 ('system', models.CharField(default='cml', help_text='System of its workers.', max_length=30)),
@@ -88,7 +102,6 @@ class Migration(migrations.Migration):
                 ('cpu_cores', models.DecimalField(decimal_places=2, default=16, max_digits=8)),
                 ('memory_gb', models.DecimalField(decimal_places=2, default=64, max_digits=8)),
                 ('storage_gb', models.DecimalField(decimal_places=2, default=500, max_digits=10)),
-                ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
                 ('first_port', models.PositiveIntegerField(default=2000)),
                 ('last_port', models.PositiveIntegerField(default=7999)),
                 ('idle_seconds', models.PositiveIntegerField(default=600, validators=[django.core.validators.MinValueValidator(1), django.core.validators.MaxValueValidator(86400)])),
@@ -103,6 +116,8 @@ class Migration(migrations.Migration):
                 ('backoff_until', models.DateTimeField(blank=True, null=True)),
                 ('backoff_since', models.DateTimeField(blank=True, null=True)),
                 ('failures', models.PositiveIntegerField(default=0)),
+                ('backoff_announced_at', models.DateTimeField(editable=False, help_text='When LCM announced that the pool backs off; empty after it announced the end.', null=True)),
+                ('maximum_announced_at', models.DateTimeField(editable=False, help_text='When LCM announced that the pool is at its maximum; empty after it announced the end.', null=True)),
                 ('refused_offerings', models.JSONField(blank=True, default=dict, help_text='Refused offerings, with the time until which they are not requested.')),
                 ('failed_workers', models.JSONField(blank=True, default=dict, help_text='Listed workers that did not respond, with the time; others are tried first.')),
             ],
@@ -137,12 +152,22 @@ class Migration(migrations.Migration):
             name='ReservationPart',
             fields=[
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
-                ('kernels', models.JSONField(default=list)),
                 ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
                 ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
                 ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
+                ('kernels', models.JSONField(default=list)),
                 ('devices', models.JSONField(blank=True, default=list)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='SessionLab',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('attempt', models.PositiveSmallIntegerField()),
+                ('lab', models.CharField(max_length=64)),
+                ('node_states', models.JSONField(default=dict)),
+                ('observed_at', models.DateTimeField()),
             ],
         ),
         migrations.CreateModel(
@@ -165,6 +190,10 @@ class Migration(migrations.Migration):
                 ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ('created_at', models.DateTimeField(default=django.utils.timezone.now, editable=False)),
                 ('updated_at', models.DateTimeField(auto_now=True)),
+                ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
+                ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
+                ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
+                ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
                 ('number', models.PositiveIntegerField()),
                 ('state', models.CharField(choices=[('EMPTY', 'Empty'), ('LAUNCHING', 'Launching'), ('BOOTING', 'Booting'), ('BINDING', 'Binding'), ('READY', 'Ready'), ('DRAINING', 'Draining'), ('TERMINATING', 'Terminating'), ('ERROR', 'Error')], default='EMPTY', max_length=11)),
                 ('instance_id', models.CharField(blank=True, max_length=100)),
@@ -173,10 +202,6 @@ class Migration(migrations.Migration):
                 ('offering', models.CharField(blank=True, max_length=100)),
                 ('is_spot', models.BooleanField(default=False)),
                 ('labels', models.JSONField(blank=True, default=dict, validators=[lcm.models.definitions.label_map])),
-                ('cpu_cores', models.DecimalField(decimal_places=2, max_digits=8)),
-                ('memory_gb', models.DecimalField(decimal_places=2, max_digits=8)),
-                ('storage_gb', models.DecimalField(decimal_places=2, max_digits=10)),
-                ('gpu', models.DecimalField(decimal_places=2, default=0, max_digits=6)),
                 ('max_leases', models.PositiveIntegerField()),
                 ('lease_count', models.PositiveIntegerField(default=0)),
                 ('cordoned', models.BooleanField(default=False)),
@@ -186,6 +211,7 @@ class Migration(migrations.Migration):
                 ('idle_since', models.DateTimeField(blank=True, null=True)),
                 ('interruption_deadline', models.DateTimeField(blank=True, null=True)),
                 ('last_heartbeat', models.DateTimeField(blank=True, null=True)),
+                ('heartbeat_lost_at', models.DateTimeField(blank=True, help_text='When LCM noticed that heartbeats are missing; empty after the next one.', null=True)),
                 ('unanswered_since', models.DateTimeField(blank=True, help_text='Since when the silent worker fails probes.', null=True)),
                 ('failed_probes', models.PositiveSmallIntegerField(default=0, help_text='Consecutive failed probes.')),
                 ('failed_together', models.BooleanField(default=False, help_text='All other probed workers failed as well.')),
@@ -240,6 +266,13 @@ class Migration(migrations.Migration):
             fields=[
                 ('reservation', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='last_verdict', serialize=False, to='scheduling.reservation')),
                 ('summary', models.CharField(max_length=60)),
+            ],
+        ),
+        migrations.CreateModel(
+            name='EndedPart',
+            fields=[
+                ('id', models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
+                ('reservation', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='ended_parts', to='scheduling.reservation')),
             ],
         ),
         migrations.CreateModel(
@@ -354,9 +387,19 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='parts', to='scheduling.reservation'),
         ),
         migrations.AddField(
+            model_name='sessionlab',
+            name='session',
+            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='+', to='lcm.labletsession'),
+        ),
+        migrations.AddField(
             model_name='slot',
             name='pool',
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='slots', to='scheduling.pool'),
+        ),
+        migrations.AddField(
+            model_name='sessionlab',
+            name='slot',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='labs', to='scheduling.slot'),
         ),
         migrations.AddField(
             model_name='reservationpart',
@@ -382,6 +425,11 @@ class Migration(migrations.Migration):
             model_name='launchattempt',
             name='slot',
             field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='attempts', to='scheduling.slot'),
+        ),
+        migrations.AddField(
+            model_name='endedpart',
+            name='slot',
+            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='ended_parts', to='scheduling.slot'),
         ),
         migrations.AddField(
             model_name='decision',
@@ -427,6 +475,10 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(condition=models.Q(('state__in', ['EMPTY', 'LAUNCHING', 'BOOTING', 'BINDING', 'READY', 'DRAINING', 'TERMINATING', 'ERROR'])), name='slot_state_known'),
         ),
         migrations.AddConstraint(
+            model_name='sessionlab',
+            constraint=models.UniqueConstraint(fields=('session', 'slot'), name='lab_once_on_slot'),
+        ),
+        migrations.AddConstraint(
             model_name='reservationpart',
             constraint=models.UniqueConstraint(fields=('reservation', 'slot'), name='part_once_on_slot'),
         ),
@@ -444,7 +496,15 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='reservation',
+            index=models.Index(models.F('pool'), django.db.models.functions.comparison.Coalesce('joins_queue_at', 'created_at'), condition=models.Q(('phase', 'PENDING'), ('session__isnull', False), ('target_exceeded_at', None)), name='reservation_within_target'),
+        ),
+        migrations.AddIndex(
+            model_name='reservation',
             index=models.Index(condition=models.Q(('phase', 'READY')), fields=['slot'], name='reservation_on_slot'),
+        ),
+        migrations.AddIndex(
+            model_name='reservation',
+            index=models.Index(condition=models.Q(('released_at__isnull', False)), fields=['pool', 'released_at', 'slot'], name='reservation_ended'),
         ),
         migrations.AddIndex(
             model_name='reservation',
@@ -493,6 +553,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='launchattempt',
             constraint=models.CheckConstraint(condition=models.Q(('outcome__in', ['open', 'launched', 'refused', 'failed', 'lost'])), name='attempt_outcome_known'),
+        ),
+        migrations.AddConstraint(
+            model_name='endedpart',
+            constraint=models.UniqueConstraint(fields=('reservation', 'slot'), name='ended_part_once_on_slot'),
         ),
         migrations.AddIndex(
             model_name='tickrun',
