@@ -14,7 +14,7 @@ from lcm.services.changelog import build_entry, log_changes
 from scheduling.models import Phase, Pool, Reservation
 from scheduling.selectors.lead_time import QUEUED_SINCE
 
-BATCH = 500
+BATCH = 2_000
 
 
 def announce_exceeded_targets(*, now: datetime) -> None:
