@@ -22,7 +22,7 @@ KEPT_RESPONSE_BYTES = 1024
 MAX_ERROR = 300
 GONE = 410
 _NAT64 = IPv6Network("64:ff9b::/96")
-# What a kept connection raises if the server closed it between two requests.
+# Errors of a kept connection that the server closed between two requests.
 _CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
 Address = IPv4Address | IPv6Address

@@ -1,4 +1,4 @@
-"""Send due deliveries to webhooks: endpoints in parallel, those of one endpoint one after the other."""
+"""Send due deliveries to webhooks: endpoints in parallel, each with one request at a time."""
 
 from __future__ import annotations
 

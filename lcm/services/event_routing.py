@@ -71,7 +71,7 @@ def _deliveries(changes: Sequence[ChangeLog], now: datetime) -> list[Delivery]:
 
 @dataclass
 class _Routing:
-    """What a batch of events is compared with."""
+    """The rules, watchers and people with which a batch of events is compared."""
 
     matchers: list[RuleMatcher]
     watchers: Mapping[tuple[str, str], list[UUID]]

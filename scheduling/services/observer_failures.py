@@ -14,7 +14,7 @@ from scheduling.services.pool_announcements import SETTLED
 
 
 def announce_failing_observers(*, now: datetime) -> None:
-    """Log the observers that are late or fail, and those that no longer do.
+    """Log when an observer becomes late or fails, and when it has recovered.
 
     An observer that never ran is not announced: after an installation none has run.
     """

@@ -259,7 +259,7 @@ def test_the_tokens_of_links_and_the_password_of_the_server_are_stored_and_logge
     ("changes", "field"),
     [
         ({"recipients": []}, "recipients"),
-        ({"recipients": ["nobody"]}, "recipients"),
+        ({"recipients": ["unknown"]}, "recipients"),
         ({"recipients": ["role:Boss"]}, "recipients"),
         ({"channel": "inbox"}, "recipients"),
         ({"channel": "webhook"}, "webhook"),

@@ -229,7 +229,7 @@ def test_a_slot_shows_its_total_and_its_sessions(viewer_client, running, prometh
     page = viewer_client.get(reverse("slot_detail", args=[slot.pk])).content.decode()
     assert reverse("slot_live", args=[slot.pk]) in page
     text = viewer_client.get(reverse("slot_live", args=[slot.pk])).content.decode()
-    # What the reservation holds, as in the bars of the worker; CML reports 3 cores.
+    # The reserved amount, as in the bars of the worker; CML reports 3 cores.
     assert "1.50 <small>of 4\N{NO-BREAK SPACE}cores, 38\N{NO-BREAK SPACE}%" in text
     assert "usage relative to reserved resources" in text
     assert running.short_id in text
