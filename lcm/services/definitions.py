@@ -295,21 +295,31 @@ def revise_definition(
             raise InvalidInput({field: text % {"current": current.number}})
         revision.save(force_insert=True)
         _make_current(definition, old=current, new=revision)
-        old, new = differences(current.snapshot["requirements"], revision.snapshot["requirements"])
-        old_ports, new_ports = _changed_ports(current.port_template, ports)
-        log_change(
-            definition,
-            actor=actor,
-            event="definition.reverted" if reverts else "definition.revision_applied",
-            message=f"{definition}: {revision} applied",
-            reason=reason,
-            before=old | old_ports,
-            after=new | new_ports,
-            now=now,
-        )
+        _log_revision(definition, current, revision, actor, now)
         for effect in Extension.installed().definition_revised:
             effect(definition=definition, now=now)
     return revision
+
+
+def _log_revision(
+    definition: LabletDefinition,
+    old: DefinitionRevision,
+    new: DefinitionRevision,
+    actor: Actor,
+    now: datetime,
+) -> None:
+    before, after = differences(old.snapshot["requirements"], new.snapshot["requirements"])
+    ports_before, ports_after = _changed_ports(old.port_template, new.port_template)
+    log_change(
+        definition,
+        actor=actor,
+        event="definition.reverted" if new.reverts else "definition.revision_applied",
+        message=f"{definition}: {new} applied",
+        reason=new.reason,
+        before=before | ports_before,
+        after=after | ports_after,
+        now=now,
+    )
 
 
 def revert_definition(
