@@ -95,7 +95,9 @@ def test_axe_finds_nothing_serious_before_logging_in(open_page):
 
 
 def test_axe_finds_nothing_serious_in_menus_dialogs_and_rejected_forms(open_page, console_errors):
-    page = open_page("operator", "/sessions/?status=PENDING", reduced_motion="reduce")
+    page = open_page("operator", reduced_motion="reduce")
+    request_session(page, is_advance_booking=True)
+    page.goto("/sessions/?status=PENDING")
     page.locator("summary", has_text="Status").click()
     expect(page.get_by_role("checkbox", name="Scheduled")).to_be_visible()
     assert in_both_themes(page) == []
@@ -114,7 +116,9 @@ def test_axe_finds_nothing_serious_in_menus_dialogs_and_rejected_forms(open_page
 
 
 def test_the_keyboard_stays_in_a_dialog(open_page):
-    page = open_page("operator", "/sessions/?status=PENDING")
+    page = open_page("operator")
+    request_session(page, is_advance_booking=True)
+    page.goto("/sessions/?status=PENDING")
     page.locator("tbody .select").first.check()
     opener = page.locator(".bulk-bar").get_by_role("button", name="Cancel…")
     opener.click()
