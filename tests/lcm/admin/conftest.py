@@ -48,6 +48,7 @@ from scheduling.models import (
     Installation,
     LastVerdict,
     LaunchAttempt,
+    Observer,
     ObserverRun,
     Pool,
     PortAllocation,
@@ -150,6 +151,7 @@ def make_usage(session: LabletSession, now: datetime) -> None:
     FairSharePolicy.objects.create(pool=pool)
     FairShareCalculation.objects.create(pool=pool, at=now, first_day=day, last_day=day)
     FairShare.objects.create(pool=pool, **subject)
+    Observer.objects.create(name="usage-record", failing_announced_at=now)
     ObserverRun.objects.create(observer="usage-record", started_at=now, duration_ms=3)
     HandlerFailure.objects.create(handler="end-running", session=session, last_at=now)
 
