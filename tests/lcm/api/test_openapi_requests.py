@@ -70,8 +70,8 @@ RULES = {
     # E-mail needs a mail server.
     "channel",
     # A time or an amount that depends on the clock, another field or stored data.
-    *("deadline", "ends_at", "expires_at", "max_duration", "requirements", "resources", "resource_weights"),
-    *("spot_policy", "starts_at", "until"),
+    *("deadline", "digest_interval", "ends_at", "expires_at", "max_duration", "requirements", "resources"),
+    *("resource_weights", "spot_policy", "starts_at", "until"),
     # Text with its own grammar.
     *(
         "cursor",
