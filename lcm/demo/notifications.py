@@ -13,7 +13,7 @@ from lcm.services.subscriptions import watch_object
 from scheduling.models import Pool, Slot
 
 # Entries older than this are read.
-READ_AFTER = timedelta(hours=12)
+READ_AFTER = timedelta(days=14)
 KEPT = timedelta(days=29)
 
 

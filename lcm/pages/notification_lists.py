@@ -7,7 +7,7 @@ from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from lcm.domain.roles import Role
-from lcm.models import Channel, EventRule
+from lcm.models import Cause, Channel, Delivery, EventRule
 from lcm.selectors import deliveries
 from lcm.web.delivery_filters import DeliveryFilter, RuleFilter, WebhookFilter
 from lcm.web.list_columns import Column
@@ -40,6 +40,13 @@ def _targets(rule: EventRule) -> str:
     return ", ".join(rule.recipients)
 
 
+def _reason(delivery: Delivery) -> str:
+    """Return the rule, or what the recipient has to do with the object."""
+    if delivery.rule:
+        return delivery.rule.name
+    return "" if delivery.cause == Cause.RULE else str(delivery.get_cause_display())
+
+
 DELIVERIES = ListPage(
     title=_("Delivery log"),
     export_name="deliveries",
@@ -54,7 +61,7 @@ DELIVERIES = ListPage(
         Column(_("State"), lambda row: row.get_state_display(), cell="state", phone="side"),
         Column(_("Channel"), lambda row: row.get_channel_display()),
         Column(_("To"), lambda row: row.target, cell="target", phone="below"),
-        Column(_("Rule"), lambda row: row.rule.name if row.rule else "", cell="delivery_rule"),
+        Column(_("Because of"), _reason),
         Column(_("Attempts"), lambda row: row.attempt_count, numeric=True),
         Column(_("Next attempt"), lambda row: row.next_attempt_at, numeric=True),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
@@ -86,7 +93,7 @@ RULES = ListPage(
         Column(_("Event types"), lambda row: ", ".join(row.event_types), css="wide", phone="below"),
         Column(_("Conditions"), _condition_count),
         Column(_("Channel"), lambda row: row.get_channel_display()),
-        Column(_("To"), _targets, cell="rule_targets"),
+        Column(_("To"), _targets, cell="rule_targets", phone="below"),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),
     ],
     cells="notifications/cells.html",
