@@ -109,7 +109,7 @@ def test_a_webhook_is_set_up_tested_and_used_by_keyboard_alone(open_page, receiv
     expect(row).to_contain_text("token.created")
     delivery = request.headers["webhook-id"]
     press(page, f"a[href='/notifications/{delivery}/']")
-    expect(page.get_by_label("Request body")).to_contain_text(name)
+    expect(page.locator("pre.code")).to_contain_text(name)
     expect(page.locator(".title-row .badge")).to_have_text("Delivered")
 
 

@@ -58,16 +58,15 @@ def check_delivered(stage: Stage, receiver: Receiver, *, after: int) -> None:
 def test_events_are_delivered_again_after_a_worker_was_killed_while_it_sent(stage, receiver):
     stage.subscribe(receiver)
     after = stage.last_event()
-    receiver.plan = [Reply()] * 5 + [Reply(delay=5)]
-    receiver.otherwise = Reply(delay=0.01)
-    stage.cause_events(20)
-    stage.wait_for(lambda: len(receiver.requests) > 5, "a request waits for its response")
-    held = receiver.requests[5].headers["webhook-id"]
+    receiver.plan = [Reply(), Reply(delay=60)]
+    stage.cause_events(2)
+    stage.wait_for(lambda: len(receiver.requests) == 2, "a request waits for its response")
+    held = receiver.requests[1].headers["webhook-id"]
     stage.kill_worker()
-    assert [each.headers["webhook-id"] for each in receiver.requests].count(held) == 1
+    stage.cause_events(3)
     stage.end_leases()
     check_delivered(stage, receiver, after=after)
-    assert [each.headers["webhook-id"] for each in receiver.requests].count(held) == 2
+    assert [each.headers["webhook-id"] for each in receiver.requests].count(held) > 1
 
 
 def test_no_event_is_lost_while_the_broker_is_down(stage, receiver):
