@@ -26,7 +26,7 @@ EVENTS = {"postgresql": 10_000, "sqlite": 2_000}
 ENDPOINTS = 5
 POSTS = 5_000
 TICK_SIZE = (1_000, 200)
-TICKS = 10
+TICKS = 15
 OBSERVATIONS = 400
 
 
