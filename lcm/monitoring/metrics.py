@@ -38,12 +38,15 @@ def active_sessions() -> Iterator[Metric]:
 
 
 def delivery_queue() -> Iterator[Metric]:
-    from lcm.selectors.deliveries import queue_length
+    from lcm.selectors.deliveries import oldest_event_to_route, queue_length
 
-    count, oldest = queue_length()
-    age = (timezone.now() - oldest).total_seconds() if oldest else 0.0
+    count, delivery = queue_length()
+    waiting = [moment for moment in (delivery, oldest_event_to_route()) if moment]
+    age = (timezone.now() - min(waiting)).total_seconds() if waiting else 0.0
     yield GaugeMetricFamily("lcm_deliveries_pending", "Deliveries that are pending.", count)
-    yield GaugeMetricFamily("lcm_delivery_oldest_age_seconds", "Age of the oldest pending delivery.", age)
+    yield GaugeMetricFamily(
+        "lcm_delivery_oldest_age_seconds", "Age of the oldest pending delivery or unrouted event.", age
+    )
 
 
 class FleetCollector(Collector):

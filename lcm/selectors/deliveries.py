@@ -36,6 +36,12 @@ def queue_length() -> tuple[int, datetime | None]:
     return found["count"], found["oldest"]
 
 
+def oldest_event_to_route() -> datetime | None:
+    """Return the time of the oldest event that was not compared with the rules yet."""
+    event = ChangeLog.objects.filter(routed=False).order_by("pk").only("at").first()
+    return event and event.at
+
+
 @dataclass(frozen=True)
 class RulePreview:
     """The events of the last days that a rule would have matched."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 
 from lcm.domain.roles import role_of
 from lcm.events.catalog import EventData, cloud_event, event_types, events_data
@@ -18,6 +19,8 @@ from lcm.events.rule_matching import RuleMatcher
 from lcm.events.webhook_body import request_body
 from lcm.models import Cause, ChangeLog, Channel, Delivery, DeliveryState, EventRule, User, WebhookFormat
 from lcm.selectors.recipients import People, Recipient, role_named, watchers_of
+
+logger = logging.getLogger(__name__)
 
 BATCH = 500
 INSERTED_AT_ONCE = 2_000
@@ -44,10 +47,24 @@ def route_events(*, now: datetime) -> int:
         waiting = rows.select_for_update(skip_locked=True).filter(routed=False).order_by("pk")
         changes: list[ChangeLog] = list(waiting[:BATCH])
         if changes:
-            deliveries = list(_deliveries(changes, now))
+            deliveries = _routable_deliveries(changes, now)
             Delivery.objects.bulk_create(deliveries, batch_size=INSERTED_AT_ONCE, ignore_conflicts=True)
             rows.filter(pk__in=[change.pk for change in changes]).update(routed=True)
     return len(changes)
+
+
+def _routable_deliveries(changes: Sequence[ChangeLog], now: datetime) -> list[Delivery]:
+    """Return the deliveries of events; log an event that cannot be routed, and route the others."""
+    try:
+        return _deliveries(changes, now)
+    except DatabaseError:
+        raise
+    except Exception:
+        if len(changes) == 1:
+            logger.exception("event_not_routed", extra={"change": changes[0].pk, "type": changes[0].event})
+            return []
+        middle = len(changes) // 2
+        return _routable_deliveries(changes[:middle], now) + _routable_deliveries(changes[middle:], now)
 
 
 def _deliveries(changes: Sequence[ChangeLog], now: datetime) -> list[Delivery]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from lcm.domain.errors import InvalidInput
+from lcm.domain.lifecycle import SessionStatus
 from lcm.models import ChangeLog, Delivery, DeliveryState
 from lcm.selectors.deliveries import preview_rule
 from lcm.services.event_routing import route_events
@@ -126,3 +127,18 @@ def test_two_workers_that_route_at_once_create_each_delivery_once(rule, session,
     assert all(isinstance(each, int) for each in found), found
     assert set(routed()) == {True}
     assert Delivery.objects.count() == 2
+
+
+def test_an_event_that_cannot_be_routed_is_logged_and_does_not_stop_the_others(
+    rule, session_in, as_operator, now, caplog
+):
+    sessions = [session_in(SessionStatus.PENDING) for _ in range(4)]
+    broken = ChangeLog.objects.filter(event="session.requested", object_id=str(sessions[1].pk)).get()
+    ChangeLog._base_manager.filter(pk=broken.pk).update(before=["no object"])
+    while route_events(now=now):
+        pass
+    assert set(routed()) == {True}
+    events = ChangeLog.objects.filter(event="session.requested").exclude(pk=broken.pk)
+    assert set(Delivery.objects.values_list("event", flat=True)) >= {event.pk for event in events}
+    assert not Delivery.objects.filter(event=broken.pk).exists()
+    assert [record.change for record in caplog.records if record.msg == "event_not_routed"] == [broken.pk]
