@@ -122,7 +122,7 @@ class SubscriptionViewSet(LcmViewSet[User]):
     filter_backends = []
     pagination_class = SinglePage
     lookup_field = "event_type"
-    lookup_value_regex = "[a-z_]+(?:[.][a-z_]+)?"
+    lookup_value_regex = "[a-z_.]+"
     access = dict.fromkeys(("list", "partial_update"), VIEWER)
 
     @extend_schema(responses=SubscriptionSerializer(many=True))

@@ -51,7 +51,7 @@ def test_an_unknown_key_is_rejected_by_name_at_any_depth(document, api, admin, c
         if path == READ_BY_A_SERVICE:
             continue
         client = controllers if path.startswith("/api/internal/") else people
-        address = path.format(id=uuid4(), number=1, name="fair_share")
+        address = path.format(id=uuid4(), number=1, name="fair_share", event_type="session.ready")
         response = getattr(client, method)(address, body)
         bodies_tried += 1
         if (response.status_code, response.json()["details"]) != (400, error):
