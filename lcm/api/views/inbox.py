@@ -176,6 +176,7 @@ class WatchViewSet(ReadViewSet[Watch]):
     @extend_schema(responses={204: None})
     def destroy(self, request: Request, pk: str) -> Response:
         """Stop watching an object."""
+        self.reject_fields(request)
         watch = self.get_object()
         subscriptions.stop_watching(
             user=_person(self.request), object_type=watch.object_type, object_id=watch.object_id
