@@ -19,9 +19,10 @@ from lcm.events.webhook_errors import RequestRefused, error_text, status_error
 
 TIME_LIMIT_SECONDS = 10.0
 KEPT_RESPONSE_BYTES = 1024
-MAX_ERROR = 300
 GONE = 410
 _NAT64 = IPv6Network("64:ff9b::/96")
+# All public IPv6 addresses. Local, reserved and translated ones are outside.
+_GLOBAL_UNICAST = IPv6Network("2000::/3")
 # Errors of a kept connection that the server closed between two requests.
 _CLOSED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 
@@ -142,6 +143,8 @@ def is_allowed(address: Address, allowed: Iterable[Network], *, is_https: bool) 
     target = _embedded(address)
     if any(target in network for network in allowed):
         return True
+    if target.version == 6 and target not in _GLOBAL_UNICAST:
+        return False
     return is_https and target.is_global and not target.is_multicast
 
 

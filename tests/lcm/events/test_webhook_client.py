@@ -152,6 +152,7 @@ def test_retry_after_is_a_number_of_seconds_or_a_date(receiver):
         "127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "fe80::1", "fd00::1",
         "0.0.0.0", "::", "224.0.0.1", "ff02::1", "100.64.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
         "2002:7f00:1::", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "255.255.255.255", "240.0.0.1",
+        "::127.0.0.1", "::10.0.0.1", "64:ff9b:1::7f00:1", "fec0::1",
     ],
 )  # fmt: skip
 def test_an_internal_address_is_refused_unless_its_network_is_allowed(address):
