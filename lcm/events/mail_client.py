@@ -8,7 +8,8 @@ import time
 from django.conf import settings
 from django.core.mail import EmailMessage, get_connection
 
-from lcm.events.webhook_client import KEPT_RESPONSE_BYTES, MAX_ERROR, SendResult
+from lcm.events.webhook_client import KEPT_RESPONSE_BYTES, SendResult
+from lcm.events.webhook_errors import MAX_ERROR
 
 # The server took the message.
 ACCEPTED = 250
@@ -39,6 +40,9 @@ def send_mail(message: EmailMessage) -> SendResult:
         error = f"SMTP {status}"
     except (smtplib.SMTPException, OSError, ValueError) as problem:
         status, error = None, (str(problem) or type(problem).__name__)[:MAX_ERROR]
+    if status is not None and status <= 0:
+        # smtplib's code for text that is no SMTP response.
+        status, error, is_final = None, "The mail server sent no SMTP response.", False
     duration = round((time.monotonic() - started) * 1000)
     return SendResult(duration, status, error, response, is_final=is_final)
 

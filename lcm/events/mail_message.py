@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
@@ -40,13 +40,13 @@ def mail_message(deliveries: Sequence[Delivery]) -> EmailMultiAlternatives:
     """Return one e-mail with the events of deliveries that have the same recipient, rule and cause."""
     first = deliveries[0]
     with timezone.override(_time_zone(first)):
-        return _message(first, [_event(each) for each in deliveries])
+        return _message(deliveries, [_event(each) for each in deliveries])
 
 
-def _message(first: Delivery, events: Sequence[MailEvent]) -> EmailMultiAlternatives:
+def _message(deliveries: Sequence[Delivery], events: Sequence[MailEvent]) -> EmailMultiAlternatives:
+    first = deliveries[0]
     headers = {
-        # The same in all attempts, so that mail systems can drop a repetition.
-        "Message-ID": f"<{first.pk}@{urlsplit(settings.CONFIG['PUBLIC_URL']).hostname or 'lcm'}>",
+        "Message-ID": _message_id(deliveries),
         "Auto-Submitted": "auto-generated",
     }
     context = {"events": events, "first": first, "is_test": first.event is None}
@@ -62,6 +62,12 @@ def _message(first: Delivery, events: Sequence[MailEvent]) -> EmailMultiAlternat
     )
     message.attach_alternative(render_to_string("notifications/mail.html", context), "text/html")
     return message
+
+
+def _message_id(deliveries: Sequence[Delivery]) -> str:
+    """Return the same id for the same deliveries, so that mail systems can drop a repetition of them only."""
+    key = uuid5(deliveries[0].pk, " ".join(str(each.pk) for each in deliveries[1:]))
+    return f"<{key}@{urlsplit(settings.CONFIG['PUBLIC_URL']).hostname or 'lcm'}>"
 
 
 def _subject(first: Delivery, events: Sequence[MailEvent]) -> str:

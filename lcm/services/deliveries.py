@@ -139,11 +139,12 @@ def store_attempts(attempts: Sequence[Attempt], *, lease: datetime | None) -> li
         error="",
         attempt_count=F("attempt_count") + 1,
     )
+    # The same for all, because the deliveries of an e-mail are retried as one e-mail.
+    jitter = random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
     for each in valid:
         if not each.result.is_delivered:
-            _held([each.delivery], lease).update(
-                **_failure(each.delivery, each.result, each.at), attempt_count=F("attempt_count") + 1
-            )
+            failure = _failure(each.delivery, each.result, each.at, jitter)
+            _held([each.delivery], lease).update(**failure, attempt_count=F("attempt_count") + 1)
     DeliveryAttempt.objects.bulk_create(_attempt_row(each) for each in valid)
     for each in valid:
         outcome = "delivered" if each.result.is_delivered else "failed"
@@ -162,15 +163,15 @@ def _attempt_row(attempt: Attempt) -> DeliveryAttempt:
     )
 
 
-def _failure(delivery: Delivery, result: SendResult, now: datetime) -> dict[str, object]:
-    after = now + timedelta(seconds=_pause_seconds(delivery.attempt_count, result))
+def _failure(delivery: Delivery, result: SendResult, now: datetime, jitter: float) -> dict[str, object]:
+    after = now + timedelta(seconds=_pause_seconds(delivery.attempt_count, result, jitter))
     if result.is_final or after >= delivery.retry_until:
         return {"state": DeliveryState.FAILED, "next_attempt_at": None, "error": result.error}
     return {"next_attempt_at": after, "error": result.error}
 
 
-def _pause_seconds(attempts: int, result: SendResult) -> float:
-    pause = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS) - 1)] * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311
+def _pause_seconds(attempts: int, result: SendResult, jitter: float) -> float:
+    pause = BACKOFF_SECONDS[min(attempts, len(BACKOFF_SECONDS) - 1)] * jitter
     return max(pause, min(result.retry_after or 0.0, MAX_RETRY_AFTER_SECONDS))
 
 

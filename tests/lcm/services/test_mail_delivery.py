@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 from datetime import timedelta
 from ipaddress import ip_network
+from threading import Thread
 from unittest.mock import Mock
 
 import pytest
@@ -68,7 +70,7 @@ def test_an_event_becomes_an_email_with_text_html_and_a_link_to_the_object(mail,
     name = f"session {session.short_id}"
     assert message["Subject"] == f"[LCM] Session requested: {name}"
     assert (message["To"], message["From"]) == ("ops@example.org", "lcm@localhost")
-    assert message["Message-ID"] == f"<{mail.pk}@127.0.0.1>"
+    assert re.fullmatch(r"<[0-9a-f-]{36}@127\.0\.0\.1>", message["Message-ID"])
     assert message["List-Unsubscribe"] is None
     url = f"http://127.0.0.1:8000/sessions/{session.pk}/"
     assert {name, url, "rule “sessions”"} <= {
@@ -136,6 +138,48 @@ def test_a_server_that_is_down_is_retried_for_a_day(mail, settings, server, now)
     retry_delivery(delivery=mail, reason="server is back", actor=SYSTEM, now=now)
     assert deliver(now) == 1
     assert len(server.messages) == 1
+
+
+def test_a_server_that_does_not_speak_smtp_is_a_failed_attempt(mail, settings, now):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        settings.EMAIL_PORT = other.getsockname()[1]
+        thread = Thread(target=_greet, args=(other, b"SSH-2.0-OpenSSH_9.9\r\n"))
+        thread.start()
+        deliver(now)
+        thread.join()
+    mail.refresh_from_db()
+    assert (mail.state, mail.attempt_count) == (DeliveryState.PENDING, 1)
+    assert mail.error == "The mail server sent no SMTP response."
+    assert mail.attempts.get().status is None
+
+
+def _greet(server, greeting):
+    connection, _address = server.accept()
+    with connection:
+        connection.sendall(greeting)
+
+
+def test_the_events_of_an_email_are_retried_in_one_email(mail, server, session_in, rule, now):
+    for _ in range(5):
+        session_in(SessionStatus.PENDING)
+    route_events(now=now)
+    Delivery.objects.update(next_attempt_at=now)
+    server.messages_plan = ["452 disk full"]
+    deliver(now)
+    (due,) = set(Delivery.objects.values_list("next_attempt_at", flat=True))
+    assert deliver(due) == 1
+    assert not Delivery.objects.exclude(state=DeliveryState.DELIVERED).exists()
+
+
+def test_an_email_with_a_further_event_has_another_message_id(mail, server, session_in, now):
+    """The worker is killed after the server took the message, and an event arrives before the retry."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mail_run, "record_mail", Mock())
+        deliver(now)
+    session_in(SessionStatus.PENDING)
+    route_events(now=now)
+    assert deliver(now + LEASE) == 1
+    assert len({message["Message-ID"] for message in server.messages}) == 2
 
 
 @pytest.mark.parametrize("plan", ["recipients", "messages_plan"])
