@@ -38,6 +38,7 @@ def create_token(
 ) -> tuple[ApiToken, str]:
     """Create a token; return it with its key, which LCM does not store."""
     _check(kind=kind, user=user, scopes=scopes, expires_at=expires_at, now=now)
+    _check_superuser(user, actor)
     key = PREFIX + secrets.token_urlsafe(32)
     token = ApiToken(
         name=name,
@@ -141,6 +142,14 @@ def _check(
         }
     if errors:
         raise InvalidInput(errors)
+
+
+def _check_superuser(user: User | None, actor: Actor) -> None:
+    """Raise if someone else would get a superuser's permissions with the key."""
+    if user is None or not user.is_superuser or actor.user_id is None:
+        return
+    if not User.objects.filter(pk=actor.user_id, is_superuser=True).exists():
+        raise StateConflict(_("Only superusers can create and rotate tokens of superusers."))
 
 
 def _names_one_slot(scopes: Sequence[str]) -> bool:

@@ -7,11 +7,11 @@ import pytest
 from django.apps import apps
 from django.core.serializers.json import DjangoJSONEncoder
 
-from lcm.domain.actors import SYSTEM
+from lcm.domain.actors import SYSTEM, Actor
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.models import ApiToken, ChangeLog, TokenKind
 from lcm.services.tokens import create_token, find_token, revoke_token, rotate_token
-from tests.support.factories import make_person_token
+from tests.support.factories import make_person, make_person_token
 
 DAY = timedelta(days=1)
 
@@ -36,6 +36,20 @@ def everything_stored():
     """Return all rows of all tables as one text."""
     rows = [list(model._base_manager.values()) for model in apps.get_models()]
     return json.dumps(rows, cls=DjangoJSONEncoder)
+
+
+def test_only_superusers_get_the_keys_of_superusers(make, admin):
+    root = make_person("root", is_superuser=True)
+    given = {"kind": TokenKind.PERSON, "user": root, "scopes": []}
+    token, key = make(**given)
+    now = token.created_at
+    arguments = {"token": token, "reason": "leaked", "now": now}
+    with pytest.raises(StateConflict, match="Only superusers"):
+        create_token(**given, name="mine", expires_at=now + DAY, actor=Actor.person(admin), now=now)
+    with pytest.raises(StateConflict, match="Only superusers"):
+        rotate_token(**arguments, actor=Actor.person(admin))
+    assert find_token(key=key, now=now) == token, "the old key still works"
+    assert rotate_token(**arguments, actor=Actor.person(root))
 
 
 def test_the_key_is_not_stored_in_the_database(make):
