@@ -52,8 +52,11 @@ def change_password(*, user: User, present: str, new: str, actor: Actor) -> None
         log_change(user, actor=actor, event="person.password_changed", message=message)
 
 
-def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) -> User:
-    """Set a person's role and activate or deactivate the account, from the person's next request on."""
+def set_role(*, user: User, role: Role, is_active: bool | None = None, reason: str, by: User) -> User:
+    """Set a person's role and open or close the account, from the person's next request on.
+
+    `is_active` None: the account stays open or closed.
+    """
     require_reason(reason)
     with transaction.atomic():
         user.refresh_from_db(from_queryset=User.objects.select_for_update())
@@ -63,6 +66,7 @@ def set_role(*, user: User, role: Role, is_active: bool, reason: str, by: User) 
         other_groups = [group for group in user.groups.all() if group.name not in GROUPS]
         role_groups = [Group.objects.get_or_create(name=role.label)[0]] if role else []
         user.groups.set([*other_groups, *role_groups])
+        is_active = user.is_active if is_active is None else is_active
         user.is_active = is_active
         user.save(update_fields=["is_active"])
         after = {"role": role.label, "is_active": is_active}

@@ -112,8 +112,7 @@ class UserViewSet(ReadViewSet[User]):
     @command(s.RoleChangeSerializer, s.UserSerializer)
     def role(self, user: User, role: Role, reason: str, is_active: bool | None = None) -> User:
         """Set the role of a person; it applies from their next request on, also to their tokens."""
-        is_open = user.is_active if is_active is None else is_active
-        people.set_role(user=user, role=role, is_active=is_open, reason=reason, by=self._admin)
+        people.set_role(user=user, role=role, is_active=is_active, reason=reason, by=self._admin)
         return selectors.people().get(pk=user.pk)
 
     @command(ReasonSerializer, s.NewUserSerializer, status=201, url_path="password-link")

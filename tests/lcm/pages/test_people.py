@@ -99,6 +99,12 @@ def test_a_closed_account_is_logged_out(client, admin, viewer):
     assert client.get(reverse("home")).status_code == 302
 
 
+def test_a_role_change_without_a_choice_keeps_an_account_closed_that_was_just_closed(admin, viewer):
+    set_role(user=User.objects.get(pk=viewer.pk), role=Role.NONE, is_active=False, reason="left", by=admin)
+    changed = set_role(user=viewer, role=Role.OPERATOR, reason="promoted", by=admin)
+    assert not changed.is_active
+
+
 def test_people_cannot_change_their_own_role(admin):
     with pytest.raises(StateConflict, match="own role"):
         set_role(user=admin, role=Role.VIEWER, is_active=True, reason="tired", by=admin)
