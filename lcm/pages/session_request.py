@@ -76,10 +76,16 @@ class SessionForm(PageForm):
         if duration and duration != CUSTOM:
             self.errors.pop("ends_at", None)
             if data.get("starts_at"):
-                data["ends_at"] = data["starts_at"] + timedelta(hours=int(duration))
+                self._set_end(data["starts_at"], timedelta(hours=int(duration)))
         elif duration and data.get("ends_at") is None and "ends_at" not in self.errors:
             self.add_error("ends_at", gettext("Enter the end of the timeslot."))
         return data
+
+    def _set_end(self, starts_at: datetime, duration: timedelta) -> None:
+        try:
+            self.cleaned_data["ends_at"] = starts_at + duration
+        except OverflowError:
+            self.add_error("starts_at", gettext("This time is out of range."))
 
 
 @form_view(Role.OPERATOR)

@@ -77,6 +77,7 @@ def test_a_duration_or_a_custom_end_sets_the_timeslot(changes, hours, client, op
         ({"duration": "custom", "ends_at": "nonsense"}, "ends_at", "Enter a valid date/time."),
         ({"duration": "3"}, "duration", "Select a valid choice"),
         ({"definition": "nothing"}, "definition", "There is no “nothing”."),
+        ({"starts_at": "9999-12-31T23:00"}, "starts_at", "out of range"),
     ],
 )
 def test_a_wrong_value_is_rejected_at_its_field(changes, field, text, client, operator, form):
