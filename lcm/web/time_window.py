@@ -19,7 +19,7 @@ DAY = timedelta(days=1)
 AROUND = timedelta(hours=1)
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": DAY, "w": 7 * DAY}
-_AGO = re.compile(r"(?P<count>\d{1,4}) ?(?P<unit>m|h|d|w)[a-z]* ago")
+_AGO = re.compile(r"(?P<count>\d{1,4}) ?(?:(?P<unit>[mhdw])|(?P<word>min|minute|hr|hour|day|week)s?) ago")
 _CLOCK = re.compile(r"(?:^|[ t])(?P<hour>\d{1,2})(?::(?P<minute>\d\d))(?::\d\d)?$")
 
 
@@ -73,7 +73,9 @@ def check_window(window: TimeWindow) -> TimeWindow:
 
 def _ago(words: str, now: datetime) -> TimeWindow | None:
     found = _AGO.fullmatch(words)
-    return window_around(now - int(found["count"]) * _UNITS[found["unit"]]) if found else None
+    if found is None:
+        return None
+    return window_around(now - int(found["count"]) * _UNITS[found["unit"] or found["word"][0]])
 
 
 def _exact(text: str) -> TimeWindow | None:

@@ -63,6 +63,7 @@ def test_a_day_or_a_preset_is_shown_as_a_whole(text, start, end):
         "2026-13-01",
         "0001-01-01T00:00",
         "3 x ago",
+        "1 month ago",
     ],
 )
 def test_an_unknown_time_is_rejected_with_examples(text):
