@@ -36,6 +36,10 @@ class NewPerson:
     role: Role = Role.NONE
     projects: tuple[Project, ...] = ()
 
+    def __post_init__(self) -> None:
+        # The sign-in form normalizes what a person enters, too.
+        object.__setattr__(self, "username", User.normalize_username(self.username))
+
     def account(self, now: datetime) -> User:
         """Return an unsaved account without a password."""
         user = User(**{name: getattr(self, name) for name in FIELDS}, date_joined=now)

@@ -69,6 +69,13 @@ def test_an_invalid_person_is_named_at_the_field_and_nobody_is_created(people, f
     assert User.objects.count() == count
 
 
+def test_a_user_name_is_normalized_like_in_the_sign_in_form(create):
+    (link,) = create(NewPerson("ｎｏｒａ"))
+    assert link.user.username == "nora"
+    with pytest.raises(InvalidInput, match="already"):
+        create(NewPerson("Ｎora"))
+
+
 def test_many_people_need_as_many_queries_as_few(create, project):
     counts = []
     for prefix, count in (("few", 2), ("many", 40)):
