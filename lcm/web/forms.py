@@ -95,17 +95,29 @@ class LongSelect(forms.Select):
         return format_html('<select name="{}"{}>{}</select>', name, attributes, options)
 
 
+# Numbers with too many digits, and too many brackets; Django does not expect them.
+UNREADABLE_JSON = (ValueError, RecursionError)
+
+
 class JsonField(forms.JSONField):
     """JSON with text that can be stored; rejected input is shown again as typed."""
 
     def to_python(self, value: Any) -> Any:
-        found = super().to_python(value)
+        try:
+            found = super().to_python(value)
+        except UNREADABLE_JSON as error:
+            raise forms.ValidationError(
+                self.error_messages["invalid"], code="invalid", params={"value": value}
+            ) from error
         if find_unstorable(found) is not None:
             raise forms.ValidationError(UNSTORABLE)
         return found
 
     def bound_data(self, data: Any, initial: Any) -> Any:
-        found = super().bound_data(data, initial)
+        try:
+            found = super().bound_data(data, initial)
+        except UNREADABLE_JSON:
+            return InvalidJSONInput(data)
         return found if find_unstorable(found) is None else InvalidJSONInput(data)
 
 

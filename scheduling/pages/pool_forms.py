@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -184,7 +185,7 @@ class NewPoolForm(PoolFields):
 
 def _test_result(number: str, workers: list[dict[str, Any]]) -> dict[str, Any] | None:
     """Test the connection to the worker in a row."""
-    if not number.isdecimal() or int(number) >= len(workers):
+    if not re.fullmatch(r"[0-9]{1,3}", number) or int(number) >= len(workers):
         return None
     return {"row": int(number), "health": check_worker(without_blanks(workers[int(number)]))}
 

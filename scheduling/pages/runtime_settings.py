@@ -145,7 +145,7 @@ def _value(kind: str, text: str) -> Any:
         return text == "on"
     if kind == "texts":
         return [each for each in TEXTS.split(text) if each]
-    if kind == "number" and re.fullmatch(r"-?\d+(\.\d+)?", text):
+    if kind == "number" and re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", text):
         return float(text) if "." in text else int(text)
     return text
 

@@ -106,6 +106,10 @@ def test_stored_defaults_stay_when_the_form_does_not_change_them(post, pool):
             {"runtime": "simulated", "runtime_settings-boot_seconds": "long"},
             "a number from 0 to 3600",
         ),
+        (
+            {"runtime": "simulated", "runtime_settings-boot_seconds": "9" * 5000},
+            "a number from 0 to 3600",
+        ),
     ],
 )
 def test_a_wrong_setting_is_explained_and_what_was_entered_stays(change, message, post):
@@ -116,6 +120,13 @@ def test_a_wrong_setting_is_explained_and_what_was_entered_stays(change, message
     for name, value in change.items():
         assert f'value="{value}"' in body, name
     assert not Pool.objects.filter(name="cml-new").exists()
+
+
+@pytest.mark.parametrize("text", ['{"boot_seconds": ' + "9" * 5000 + "}", "[" * 100_000])
+def test_unreadable_json_is_rejected_at_its_field(text, post):
+    page = post({**FORM, "runtime_settings": text})
+    assert page.status_code == 422
+    assert "not valid JSON" in page.context["form"].errors["runtime_settings"][0]
 
 
 def test_a_row_is_added_without_javascript_and_nothing_is_saved(post):
@@ -158,7 +169,9 @@ def test_the_connection_to_a_worker_is_tested(health, text, post, monkeypatch):
     assert not Pool.objects.filter(name="cml-new").exists()
 
 
-@pytest.mark.parametrize(("row", "text"), [("1", "“endpoint”"), ("9", None), ("-1", None), ("x", None)])
+@pytest.mark.parametrize(("row", "text"), [
+    ("1", "“endpoint”"), ("9", None), ("-1", None), ("x", None), ("9" * 5000, None),
+])  # fmt: skip
 def test_a_row_without_an_address_is_not_requested(row, text, post, monkeypatch):
     monkeypatch.setattr(worker_check, "probe_cml", pytest.fail)
     body = post({**TWO_WORKERS, "test_worker": row}).content.decode()
