@@ -52,7 +52,7 @@ def route_new_events() -> None:
 
 @shared_task
 def deliver_events() -> None:
-    """Send due deliveries to webhooks and by e-mail."""
+    """Send due deliveries to webhooks."""
     deliver_due(clock=timezone.now)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from lcm.events.mail_client import mail_is_configured
 from lcm.events.webhook_client import SendResult
@@ -20,14 +21,16 @@ logger = logging.getLogger(__name__)
 EVENTS_IN_A_MESSAGE = 50
 
 
-def claim_mail(*, now: datetime) -> list[Delivery]:
-    """Claim the deliveries of one message until the end of a lease; return none if no e-mail is due."""
+def due_mails(*, now: datetime) -> QuerySet[Delivery]:
     # Without a webhook, for the index of due deliveries.
-    due = Delivery.objects.filter(
+    return Delivery.objects.filter(
         channel=Channel.EMAIL, webhook=None, state=DeliveryState.PENDING, next_attempt_at__lte=now
     )
-    if not due.exists():
-        return []
+
+
+def claim_mail(*, now: datetime) -> list[Delivery]:
+    """Claim the deliveries of one message until the end of a lease; return none if no e-mail is due."""
+    due = due_mails(now=now)
     if not mail_is_configured():
         due.update(state=DeliveryState.DROPPED, next_attempt_at=None, error=NO_MAIL)
         return []

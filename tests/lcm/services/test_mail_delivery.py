@@ -16,7 +16,7 @@ from django.apps import apps
 from lcm.domain.actors import SYSTEM
 from lcm.domain.errors import InvalidInput, StateConflict
 from lcm.domain.lifecycle import SessionStatus
-from lcm.models import Channel, Delivery, DeliveryAttempt, DeliveryState, EventRule
+from lcm.models import Channel, Delivery, DeliveryAttempt, DeliveryState, EventRule, Heartbeat
 from lcm.services import mail_run
 from lcm.services.deliveries import LEASE, retry_delivery, send_rule_test, send_test
 from lcm.services.delivery_run import deliver_due
@@ -227,6 +227,28 @@ def test_two_workers_send_each_email_once(server, as_admin, session_in, now, at_
     found = at_once(*[lambda: deliver(due)] * 2)
     assert sorted(message["To"] for message in server.messages) == sorted(rule.recipients)
     assert sum(found) == 10
+
+
+def test_a_second_run_sends_nothing_while_one_is_sending(rule, server, session, now, as_admin, monkeypatch):
+    """While the mail server hangs, e-mail occupies one worker process, and ticks have the others."""
+    update_rule(rule=rule, recipients=[f"{n}@example.org" for n in range(3)], actor=as_admin, now=now)
+    route_events(now=now)
+    monkeypatch.setattr(mail_run, "MAILS_AT_ONCE", 1)
+    real, others = mail_run.record_mail, []
+
+    def record(**arguments):
+        others.append(deliver(now + 5 * MINUTE))
+        real(**arguments)
+
+    monkeypatch.setattr(mail_run, "record_mail", record)
+    assert deliver(now + 5 * MINUTE) == 3
+    assert others == [0, 0, 0]
+
+
+def test_after_a_run_was_killed_the_next_one_starts_when_its_heartbeat_is_old(mail, server, now):
+    Heartbeat.objects.create(name=mail_run.HEARTBEAT, at=now)
+    assert deliver(now + LEASE / 2) == 0
+    assert deliver(now + LEASE) == 1
 
 
 def test_a_mail_server_does_not_delay_webhooks(mail, server, as_admin, now, settings):
