@@ -29,7 +29,7 @@ def _queue_lead() -> str:
     return _PENDING.text(count) + " " + gettext("The oldest has waited for %(age)s.") % {"age": age}
 
 
-def _condition_count(rule: EventRule) -> str:
+def _conditions(rule: EventRule) -> str:
     lists = (rule.pools, rule.definitions, rule.domains, rule.projects, rule.severities)
     return ", ".join(each for values in lists for each in values)
 
@@ -91,7 +91,7 @@ RULES = ListPage(
         Column(_("Rule"), lambda row: row.name, sort="name", cell="rule"),
         Column(_("State"), lambda row: "enabled" if row.enabled else "off", cell="rule_state", phone="side"),
         Column(_("Event types"), lambda row: ", ".join(row.event_types), css="wide", phone="below"),
-        Column(_("Conditions"), _condition_count),
+        Column(_("Conditions"), _conditions),
         Column(_("Channel"), lambda row: row.get_channel_display()),
         Column(_("To"), _targets, cell="rule_targets", phone="below"),
         Column(_("Created"), lambda row: row.created_at, sort="-created_at", numeric=True, phone="end"),

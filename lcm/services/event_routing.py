@@ -19,6 +19,7 @@ from lcm.events.rule_matching import RuleMatcher
 from lcm.events.webhook_body import request_body
 from lcm.models import Cause, ChangeLog, Channel, Delivery, DeliveryState, EventRule, User, WebhookFormat
 from lcm.selectors.recipients import People, Recipient, role_named, watchers_of
+from lcm.services.webhooks import WAS_DISABLED
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +166,7 @@ def rule_deliveries(rule: EventRule, recipients: Sequence[Recipient], now: datet
 def _webhook_delivery(rule: EventRule, now: datetime) -> Delivery:
     webhook = rule.webhook
     assert webhook is not None
-    problem = "" if webhook.enabled else "The webhook was disabled when the event occurred."
+    problem = "" if webhook.enabled else WAS_DISABLED
     return Delivery(rule=rule, webhook=webhook, **_state(problem, now, now + RETRY_PERIOD), created_at=now)
 
 
