@@ -128,13 +128,13 @@ def _unknown_values(rule: EventRule) -> dict[str, str]:
 
 def _target_problems(rule: EventRule) -> dict[str, str]:
     """Return what is wrong with channel, webhook, recipients and digest interval."""
-    if rule.channel == Channel.WEBHOOK:
-        return {} if rule.webhook_id else {"webhook": _("Choose a webhook.")}
     errors = {}
-    if rule.channel == Channel.EMAIL and not mail_is_configured():
-        errors["channel"] = _("E-mail is not configured. Set EMAIL_URL first.")
     if not timedelta(0) <= rule.digest_interval <= MAX_DIGEST_INTERVAL:
         errors["digest_interval"] = _("Enter a time of at most 1 h.")
+    if rule.channel == Channel.WEBHOOK:
+        return errors if rule.webhook_id else errors | {"webhook": _("Choose a webhook.")}
+    if rule.channel == Channel.EMAIL and not mail_is_configured():
+        errors["channel"] = _("E-mail is not configured. Set EMAIL_URL first.")
     if not rule.recipients:
         errors["recipients"] = _("Enter at least one recipient.")
     elif problem := _recipients_problem(rule):

@@ -92,6 +92,7 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_events(
         ({"severities": ["loud"]}, "severities"),
         ({"pools": [""]}, "pools"),
         ({"pools": ["p"] * 51}, "pools"),
+        ({"digest_interval": timedelta(days=999_999_999)}, "digest_interval"),
     ],
 )
 def test_a_rule_that_cannot_match_is_refused(changes, field, rule, as_admin, now):
