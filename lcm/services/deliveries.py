@@ -181,8 +181,10 @@ def _update_health(webhook: Webhook, last: Attempt, *, has_success: bool) -> Non
     if result.is_delivered:
         _set_failing_since(webhook, None)
         return
-    since = now if has_success else (webhook.failing_since or now)
-    _set_failing_since(webhook, since)
+    before = None if has_success else webhook.failing_since
+    since = before or now
+    # A test has one attempt, so its failure says nothing about the following hours.
+    _set_failing_since(webhook, before if last.delivery.event is None else since)
     logger.warning(
         "webhook_attempt_failed",
         extra={"webhook": webhook.name, "status": result.status, "error": result.error},

@@ -174,13 +174,30 @@ def test_an_endpoint_that_fails_for_24_hours_is_disabled_and_one_success_resets_
     states = []
     for reply, at in replies:
         receiver.plan = [reply]
-        send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=at)
+        _make_event(send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=at))
         deliver(at)
         webhook.refresh_from_db()
         states.append(webhook.state)
     assert states == ["failing", "enabled", "failing", "disabled"]
     update_webhook(webhook=webhook, enabled=True, actor=as_admin, now=now)
     assert (webhook.state, webhook.failing_since, webhook.disabled_reason) == ("enabled", None, "")
+
+
+def _make_event(test):
+    Delivery.objects.filter(pk=test.pk).update(event=1, retry_until=test.created_at + timedelta(hours=24))
+
+
+def test_a_test_that_failed_long_ago_does_not_disable_the_endpoint(receiver, webhook, as_admin, now):
+    """An event that fails for the first time has 24 hours of retries."""
+    receiver.plan = [Reply(500), Reply(500)]
+    send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=now)
+    deliver(now)
+    later = now + timedelta(days=3)
+    _make_event(send_test(webhook=webhook, event_type="session.ready", actor=as_admin, now=later))
+    deliver(later)
+    webhook.refresh_from_db()
+    assert webhook.failing_since == later
+    assert Delivery.objects.get(event=1).state == DeliveryState.PENDING
 
 
 def test_nothing_is_sent_to_a_disabled_or_deleted_endpoint(receiver, webhook, test_event, as_admin, now):
