@@ -48,6 +48,8 @@ class People:
     ) -> None:
         self.by_name: dict[str, User] = {}
         self.by_key: dict[UUID, User] = {}
+        # Names of accounts that were closed. A name can look like an address.
+        self.closed: set[str] = set()
         if not (names or keys or roles):
             return
         members = User.groups.through._default_manager.filter(
@@ -58,8 +60,10 @@ class People:
             wanted |= Q(pk__in=members)
         if Role.ADMIN in roles:
             wanted |= Q(is_superuser=True)
-        found = User.objects.filter(wanted, is_active=True).order_by("username")
-        for person in found.prefetch_related("groups"):
+        for person in User.objects.filter(wanted).order_by("username").prefetch_related("groups"):
+            if not person.is_active:
+                self.closed.add(person.username)
+                continue
             self.by_name[person.username] = self.by_key[person.pk] = person
 
     def of_rule(self, rule: EventRule) -> list[Recipient]:
@@ -78,7 +82,7 @@ class People:
             return [Recipient(person, person.email) for person in people]
         if person := self.by_name.get(text):
             return [Recipient(person, person.email)]
-        return [Recipient(None, text)] if is_address(text) else []
+        return [Recipient(None, text)] if text not in self.closed and is_address(text) else []
 
 
 def watchers_of(changes: Sequence[ChangeLog]) -> dict[tuple[str, str], list[UUID]]:

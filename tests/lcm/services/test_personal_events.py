@@ -104,6 +104,18 @@ def test_people_without_a_role_and_closed_accounts_get_nothing(active_definition
     assert not Delivery.objects.exists()
 
 
+def test_a_rule_sends_no_email_to_a_closed_account_whose_name_is_an_address(session, settings, as_admin, now):
+    settings.CONFIG["EMAIL_URL"] = "smtp://mail.example.org"
+    person = make_person("carla@example.org", Role.VIEWER)
+    names = [person.username, "x@example.org"]
+    create_rule(
+        name="all", event_types=["session.*"], channel="email", recipients=names, actor=as_admin, now=now
+    )
+    User.objects.filter(pk=person.pk).update(is_active=False)
+    route_events(now=now)
+    assert set(Delivery.objects.values_list("address", flat=True)) == {"x@example.org"}
+
+
 def test_a_watched_object_sends_its_events_until_watching_stops(session, viewer, operator, as_admin, now):
     watch_object(user=viewer, obj=session, now=now)
     watch_object(user=viewer, obj=session, now=now)
