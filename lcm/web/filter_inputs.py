@@ -34,12 +34,12 @@ class TypedInputMixin:
 
 
 class MomentField(IsoDateTimeField):
-    """A time in UTC; rejects times that overflow the calendar in UTC."""
+    """A time in UTC; rejects times that overflow the calendar in UTC or in the current time zone."""
 
     def clean(self, value: Any) -> datetime | None:
         moment: datetime | None = super().clean(value)
         try:
-            return moment.astimezone(UTC) if moment else None
+            return timezone.localtime(moment).astimezone(UTC) if moment else None
         except OverflowError as error:
             raise ValidationError(_("This time is out of range.")) from error
 

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
+from lcm.models import User
 from lcm.web.period_filters import PERIODS, period_of
 
 NOW = datetime(2026, 3, 29, 22, 30, tzinfo=ZoneInfo("UTC"))
@@ -33,3 +34,17 @@ def test_a_period_begins_and_ends_in_the_time_zone(zone, name, start, end):
 
 def test_every_preset_has_a_period():
     assert all(period_of(name, NOW)[0] < NOW for name in PERIODS)
+
+
+@pytest.mark.parametrize(
+    ("zone", "query"),
+    [
+        ("America/New_York", "starts_after=0001-01-01T00:00Z"),
+        ("Asia/Tokyo", "starts_after=9999-12-31T23:59Z"),
+    ],
+)
+def test_a_time_that_the_zone_of_the_person_cannot_show_is_rejected(zone, query, client, viewer):
+    User.objects.filter(pk=viewer.pk).update(time_zone=zone)
+    client.force_login(viewer)
+    page = client.get(f"/sessions/?{query}")
+    assert "This time is out of range." in page.content.decode()
