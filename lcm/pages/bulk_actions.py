@@ -91,6 +91,7 @@ EXTEND = BulkOperation(
     eligible_rows=lambda rows: rows.filter(status__in=lifecycle.EXTENDABLE),
     run=for_each_row(_extend),
     form=BulkExtendForm,
+    is_repeatable=False,
 )
 PRIORITY = BulkOperation(
     name="prioritize-sessions",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -116,6 +116,12 @@ def run_step(job: Job, *, now: datetime) -> bool:
         logger.exception("job_failed", extra={"job": str(job.pk), "kind": job.kind})
         return _fail(job, f"{type(error).__name__}: {error}", now)
     return _save_progress(job, step, now)
+
+
+def save_part(job: Job, part: JobStep, *, now: datetime) -> None:
+    """Save the progress of a part of a step, in its transaction; raise if another task runs the job."""
+    if not _save_progress(job, replace(part, more=True), now):
+        raise StateConflict(_("Another task has continued this job."))
 
 
 def release_job(job: Job) -> None:

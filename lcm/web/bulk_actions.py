@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponseBase, QueryDict
 from django.urls import reverse
@@ -24,7 +25,7 @@ from lcm.domain.errors import InvalidInput, LcmError
 from lcm.domain.roles import Role
 from lcm.extensions import Extension
 from lcm.models import Job
-from lcm.services.jobs import JobStep, start_job
+from lcm.services.jobs import JobStep, save_part, start_job
 from lcm.web.access import View, role_required
 from lcm.web.filter_time import use_filter_time
 from lcm.web.form_page import FormResult, actor_of, redirect_with_message, render_page, save_form
@@ -94,6 +95,8 @@ class BulkOperation:
     # Narrows the eligible rows further by the submitted form.
     filter_by_form: Callable[[QuerySet[Any], Mapping[str, Any]], QuerySet[Any]] | None = None
     danger: bool = False
+    # False if a second run on a row would change it again. A job then saves its progress with each row.
+    is_repeatable: bool = True
     # Larger selections run as a job; defaults to AT_ONCE.
     at_once: int | None = None
     # Creation time of a row: a job skips rows created after it started.
@@ -255,5 +258,16 @@ def _next_rows(job: Job, now: datetime) -> JobStep:
     if not batch:
         return JobStep(result=bulk.result_text(BulkResult(job.done, job.rejected)))
     actor = Actor(label=job.actor, user_id=job.user_id)
+    if not bulk.is_repeatable:
+        _run_each_once(bulk, job, batch, actor, now)
+        return JobStep(cursor=job.cursor, more=True)
     handled = bulk.run(batch, job.arguments, actor, now)
     return JobStep(handled.done, handled.rejected, {"after": str(batch[-1].pk)}, more=True)
+
+
+def _run_each_once(bulk: BulkOperation, job: Job, batch: Sequence[Any], actor: Actor, now: datetime) -> None:
+    """Process rows one by one, so that a job whose worker was killed continues after the last row."""
+    for row in batch:
+        with transaction.atomic():
+            handled = bulk.run([row], job.arguments, actor, now)
+            save_part(job, JobStep(handled.done, handled.rejected, {"after": str(row.pk)}), now=now)

@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from lcm.domain.lifecycle import SessionStatus as S
-from lcm.models import ApiToken, ChangeLog, Job, LabletSession
+from lcm.models import ApiToken, ChangeLog, Job, JobState, LabletSession
+from lcm.services import jobs
 from lcm.tasks import run_job
 from lcm.web import bulk_actions
 from observations.models import DriftReview
@@ -332,6 +333,38 @@ def test_sessions_are_extended_up_to_the_longest_duration(client_of, operator, s
     ]
     page = client_of(operator).post(reverse("session_bulk_extend"), {**form, "hours": "8"}, follow=True)
     assert "0 sessions extended. 2 items rejected." in page_text(page)
+
+
+def test_a_job_extends_a_session_once_although_its_worker_was_killed(
+    client_of, operator, session_in, monkeypatch
+):
+    monkeypatch.setattr(bulk_actions, "AT_ONCE", 1)
+    rows = [session_in(S.PENDING) for _ in range(3)]
+    form = {"all": "1", "filter_query": "", "reason": "exam", "hours": "1"}
+    client_of(operator).post(reverse("session_bulk_extend"), form)
+    job = Job.objects.get()
+    Job.objects.update(state=JobState.RUNNING)
+
+    class Killed(BaseException):
+        pass
+
+    save = jobs._save_progress
+
+    def save_one(job, step, now):
+        if job.done + step.done > 1:
+            raise Killed
+        return save(job, step, now)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "_save_progress", save_one)
+        with pytest.raises(Killed):
+            jobs.run_step(Job.objects.get(pk=job.pk), now=job.created_at)
+    Job.objects.update(state=JobState.QUEUED)
+    run_job(str(job.pk))
+    job.refresh_from_db()
+    assert (job.result, job.done, job.rejected) == ("3 sessions extended.", 3, 0)
+    for row in rows:
+        assert LabletSession.objects.get(pk=row.pk).ends_at == row.ends_at + timedelta(hours=1)
 
 
 def test_waiting_sessions_get_another_priority(client_of, operator, session_in):
