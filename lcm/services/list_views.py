@@ -87,10 +87,10 @@ def _save_settings(user: User, list_name: str, **values: Any) -> None:
 
 
 def _log(view: SavedView, *, by: User, what: str, is_public: bool, now: datetime) -> None:
-    """Log a change of a shared view; other views are private."""
+    """Log a change of a view that is or was shared; the query of a private view stays private."""
     if is_public:
         message = f"view “{view}” of {view.list_name} {what}"
-        after = {"shared": view.shared, "query": view.query}
+        after = {"shared": view.shared, "query": view.query if view.shared else ""}
         log_change(view, actor=Actor.person(by), event=f"view.{what}", message=message, after=after, now=now)
 
 

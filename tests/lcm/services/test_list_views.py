@@ -122,3 +122,10 @@ def test_only_a_visible_view_can_be_the_default(save, operator):
     view = save()
     with pytest.raises(NotFound):
         set_default_view(user=operator, view=view, is_default=True)
+
+
+def test_the_query_of_a_view_that_is_no_longer_shared_is_not_logged(save, viewer, now):
+    view = save(shared=True, query="status=RUNNING")
+    update_view(view=view, by=viewer, now=now, shared=False, query="q=secret")
+    entry = ChangeLog.objects.get(event="view.changed")
+    assert entry.after == {"shared": False, "query": ""}
