@@ -25,7 +25,7 @@ RECONNECT_SECONDS = 3.0
 class BrokerConnection(Connection):
     """A connection that a worker or beat re-establishes within seconds, however long the broker was down."""
 
-    def ensure_connection(self, *args: Any, **options: Any) -> Any:
+    def ensure_connection(self, *args: object, **options: Any) -> Any:
         options = {"interval_max": RECONNECT_SECONDS, **options}
         return super().ensure_connection(*args, **options)  # type: ignore[no-untyped-call]
 

@@ -53,7 +53,7 @@ class PoolChoices(df.FilterSet):
 
     pool = ChoicesFilter(label=_("Pool"), method="in_pools")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.filters["pool"].extra["choices"] = [(name, name) for name in pool_names()]
 
@@ -164,7 +164,7 @@ class RunFilter(df.FilterSet):
     started = PeriodFilter(field_name="started_at", label=_("Started"))
     started_from, started_to = ends_of_period("started_at", menu="started")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.filters["observer"].extra["choices"] = [(name, name) for name in observer_names()]
 

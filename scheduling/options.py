@@ -54,7 +54,7 @@ def flag() -> Must:
 def text(be: str = "text", *, pattern: str = r"(?s:.+)", longest: int = 300, empty: bool = False) -> Reads:
     """Return the type of texts that match a pattern; `empty` allows an empty text too."""
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         if not isinstance(value, str) or not (re.fullmatch(pattern, value) or (empty and not value)):
             raise must_be(be)
         if len(value) > longest:
@@ -84,7 +84,7 @@ def texts_by_name() -> Must:
 def rows(*, required: bool = True) -> BeforeValidator:
     """Annotate a tuple of dataclasses: a list of objects; `required` demands at least one."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if not isinstance(value, list | tuple):
             raise must_be("a list of objects")
         if required and not value:
@@ -94,7 +94,7 @@ def rows(*, required: bool = True) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-def read_options(of: type[AnyOptions], values: Any) -> AnyOptions:
+def read_options(of: type[AnyOptions], values: object) -> AnyOptions:
     """Return the settings as their dataclass; raise `InvalidOptions` with every problem.
 
     A method `problems` of the dataclass checks several fields together: it returns sentences by path.
@@ -122,7 +122,7 @@ def _adapter(of: Any) -> TypeAdapter[Any]:
 class _AnyJsonSchema(GenerateJsonSchema):
     """JSON schema that describes a type without one as any value."""
 
-    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchemaValue:
+    def handle_invalid_for_json_schema(self, schema: object, error_info: str) -> JsonSchemaValue:
         return {}
 
 
@@ -160,7 +160,7 @@ def _names(of: Any, path: ValuePath) -> Iterable[str]:
     return [each.name for each in fields(of)]
 
 
-def _dataclasses_in(hint: Any) -> Iterator[type[Any]]:
+def _dataclasses_in(hint: object) -> Iterator[type[Any]]:
     if isinstance(hint, type) and is_dataclass(hint):
         yield hint
     for each in get_args(hint):

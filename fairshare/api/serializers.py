@@ -96,10 +96,10 @@ class PositiveField(serializers.FloatField):
 class WeightField(serializers.Field[Any, Any, Any, Any]):
     """A weight: a number, 0 or “parent”; `fairshare.arithmetic.policy` rejects other values."""
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> Any:
         return data
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: object) -> Any:
         return value
 
 

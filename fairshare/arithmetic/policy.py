@@ -92,7 +92,7 @@ def policy_problems(values: Mapping[str, Any]) -> dict[str, Message]:
     return problems
 
 
-def weight_problem(value: Any) -> Message | None:
+def weight_problem(value: object) -> Message | None:
     """Return why a weight is invalid; None if it is valid."""
     if _number(value) is None:
         return gettext("“%(value)s” is not a number.", value=value)
@@ -101,7 +101,7 @@ def weight_problem(value: Any) -> Message | None:
     return gettext("It must be between %(least)s and %(most)s, but is %(value)s.", **_range(value))
 
 
-def share_problem(value: Any) -> Message | None:
+def share_problem(value: object) -> Message | None:
     """Return why a domain, project or person cannot have this weight; 0 and “parent” are weights too."""
     if value == PARENT or _number(value) == 0 or _is_in_range(value):
         return None
@@ -113,12 +113,12 @@ def share_problem(value: Any) -> Message | None:
     )
 
 
-def _is_in_range(value: Any) -> bool:
+def _is_in_range(value: object) -> bool:
     number = _number(value)
     return number is not None and LEAST_WEIGHT <= number <= GREATEST_WEIGHT
 
 
-def _range(value: Any) -> dict[str, object]:
+def _range(value: object) -> dict[str, object]:
     return {"least": f"{LEAST_WEIGHT:f}", "most": f"{GREATEST_WEIGHT:,.0f}", "value": value}
 
 
@@ -136,7 +136,7 @@ def usable_weight(stored: Weight, default: float) -> float:
     return min(max(weight, LEAST_WEIGHT), GREATEST_WEIGHT)
 
 
-def _resource_problem(weights: Any) -> Message | None:
+def _resource_problem(weights: object) -> Message | None:
     if not isinstance(weights, Mapping):
         return gettext("Enter a weight for each resource.")
     for name, value in weights.items():
@@ -167,13 +167,13 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _is_half_life(value: Any) -> bool:
+def _is_half_life(value: object) -> bool:
     number = _number(value)
     # One hour in days is commonly written as 0.0417.
     return number is not None and LEAST_HALF_LIFE_DAYS - 1e-4 <= number <= GREATEST_WEIGHT
 
 
-def _whole(value: Any, most: int) -> bool:
+def _whole(value: object, most: int) -> bool:
     number = _number(value)
     return (
         number is not None

@@ -64,7 +64,7 @@ def _policy(values: Any) -> Policy:
     return Policy(**values)
 
 
-def _amounts(value: Any, where: str) -> list[float]:
+def _amounts(value: object, where: str) -> list[float]:
     """Return hours by resource; a bare number means core-hours."""
     if not isinstance(value, Mapping):
         return [_amount(value, where), *([0.0] * (len(RESOURCE_NAMES) - 1))]

@@ -55,7 +55,7 @@ class PolicyForm(PageForm):
         label=_("Reason"), max_length=500, help_text=_("Recorded in the change log under your name.")
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         reason = self.fields.pop("reason")
         for resource in RESOURCES:

@@ -47,7 +47,7 @@ class ExplorerForm(PageForm):
     resource = forms.ChoiceField(label=_("Resource"), choices=list(RESOURCE_LABELS.items()), required=False)
     pool = forms.ChoiceField(label=_("Pool"), required=False)
 
-    def __init__(self, *args: Any, shown: TimeRange, pools: Sequence[str], **kwargs: Any) -> None:
+    def __init__(self, *args: object, shown: TimeRange, pools: Sequence[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.shown = shown
         pool = self.fields["pool"]

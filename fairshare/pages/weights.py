@@ -175,7 +175,7 @@ def _changes_text(stored: Weights, changes: Mapping[SubjectKey, Any]) -> str:
     return _("%(changes)s and %(count)s more") % {"changes": listed, "count": others} if others else listed
 
 
-def _weight_text(weight: Any) -> str:
+def _weight_text(weight: object) -> str:
     if weight is None:
         return _("default")
     return f"{weight:g}" if isinstance(weight, float) else str(weight)

@@ -273,7 +273,7 @@ def _key(values: Sequence[Any]) -> BucketKey:
     return BucketKey(day, pool, level, _plain(subject), _plain(parent))
 
 
-def _plain(key: Any) -> str:
+def _plain(key: object) -> str:
     return str(key).replace("-", "")
 
 

@@ -68,7 +68,7 @@ class DataFixAdmin(AdminOnlyMixin, AnyModelAdmin):
     note = ""
     note_page = ""
 
-    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+    def get_form(self, request: HttpRequest, obj: object = None, change: bool = False, **kwargs: Any) -> Any:
         """Add the reason, which is not a model field, to the form."""
         names = kwargs.get("fields", ())
         if names is None or not self._edits(request, obj):
@@ -78,11 +78,11 @@ class DataFixAdmin(AdminOnlyMixin, AnyModelAdmin):
         form = super().get_form(request, obj, change=change, **kwargs)
         return type(form.__name__, (form, AdminReasonForm), {})
 
-    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_fieldsets(self, request: HttpRequest, obj: object = None) -> Any:
         own = super().get_fieldsets(request, obj)
         return [*own, ("Reason", {"fields": ("reason",)})] if self._edits(request, obj) else own
 
-    def _edits(self, request: HttpRequest, obj: Any) -> bool:
+    def _edits(self, request: HttpRequest, obj: object) -> bool:
         return obj is not None and self.has_change_permission(request, obj)
 
     def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
@@ -105,10 +105,10 @@ class DataFixAdmin(AdminOnlyMixin, AnyModelAdmin):
             _log_addition(request, form.instance)
 
     # The change log, which has more detail, replaces Django's admin log.
-    def log_addition(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+    def log_addition(self, request: HttpRequest, obj: models.Model, message: object) -> Any:
         return None
 
-    def log_change(self, request: HttpRequest, obj: models.Model, message: Any) -> Any:
+    def log_change(self, request: HttpRequest, obj: models.Model, message: object) -> Any:
         return None
 
     def log_deletions(self, request: HttpRequest, queryset: Any) -> Any:

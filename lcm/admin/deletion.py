@@ -42,7 +42,7 @@ def first_rows(rows: models.QuerySet[Any]) -> list[str]:
     return texts
 
 
-def _related_rows(obj: models.Model, on_delete: Any) -> Iterator[models.QuerySet[Any]]:
+def _related_rows(obj: models.Model, on_delete: object) -> Iterator[models.QuerySet[Any]]:
     for relation in obj._meta.related_objects:
         if relation.on_delete is on_delete:
             yield relation.related_model._base_manager.filter(**{relation.field.name: obj})

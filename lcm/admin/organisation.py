@@ -34,7 +34,7 @@ class ProjectAdmin(DataFixAdmin):
     ordering = ("name", "id")
     sortable_by = ("name",)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         """Keep a project in its domain, because usage has been counted there."""
         own = super().get_readonly_fields(request, obj)
         return (*own, "domain") if obj else own
@@ -54,7 +54,7 @@ class MembershipAdmin(DataFixAdmin):
     def domain(self, membership: Membership) -> str:
         return membership.project.domain.name
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         """Make existing memberships read-only; to move a person, add one membership and delete the other."""
         own = super().get_readonly_fields(request, obj)
         return (*own, "user", "project") if obj else own

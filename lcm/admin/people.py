@@ -47,7 +47,7 @@ class PersonAdmin(DataFixAdmin, AnyUserAdmin):
     ordering = ("username",)
     sortable_by = ("username",)
 
-    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+    def get_readonly_fields(self, request: HttpRequest, obj: object = None) -> Any:
         own = super().get_readonly_fields(request, obj)
         return own if _is_superuser(request) else (*own, "is_superuser")
 
@@ -62,7 +62,7 @@ class PersonAdmin(DataFixAdmin, AnyUserAdmin):
         with transaction.atomic():
             return super().user_change_password(request, id, form_url)
 
-    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
+    def log_change(self, request: HttpRequest, obj: object, message: object) -> Any:
         """Log password changes only; other edits are logged with their fields on save."""
         if request.resolver_match and request.resolver_match.url_name == "auth_user_password_change":
             log_password_change(request, obj)

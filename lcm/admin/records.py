@@ -32,7 +32,7 @@ class ObjectKindFilter(admin.SimpleListFilter):
     title = "kind of object"
     parameter_name = "object_type"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         models = apps.get_app_config("lcm").get_models()
         return sorted((str(model._meta.model_name), str(model._meta.verbose_name)) for model in models)
 

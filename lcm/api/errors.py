@@ -63,17 +63,17 @@ def _error_response(error: Exception) -> Response | None:
     return None
 
 
-def body(code: int, name: str, message: str, details: Any = None) -> Response:
+def body(code: int, name: str, message: str, details: object = None) -> Response:
     return Response({"code": name, "message": message, "details": details or {}}, status=code)
 
 
-def _fields(detail: Any) -> dict[str, Any]:
+def _fields(detail: object) -> dict[str, Any]:
     if isinstance(detail, dict):
         return {("__all__" if key == "non_field_errors" else key): value for key, value in detail.items()}
     return {"__all__": detail}
 
 
-def _first(detail: Any) -> str:
+def _first(detail: object) -> str:
     """Return the first message in nested field errors, with the name of its field."""
     if isinstance(detail, dict):
         for key, value in detail.items():

@@ -17,11 +17,11 @@ class SharedFilterBackend(DjangoFilterBackend):
     paging = frozenset({"cursor", "page_size", "sort", "format"})
     of_deletions = frozenset({"reason"})
 
-    def get_filterset_class(self, view: Any, queryset: Any = None) -> Any:
+    def get_filterset_class(self, view: object, queryset: object = None) -> Any:
         filterset = super().get_filterset_class(view, queryset)
         return filterset and with_added_filters(filterset)
 
-    def get_filterset_kwargs(self, request: Any, queryset: Any, view: Any) -> Any:
+    def get_filterset_kwargs(self, request: object, queryset: object, view: object) -> Any:
         """Return the arguments without empty values, which set no filter."""
         kwargs = super().get_filterset_kwargs(request, queryset, view)
         data = kwargs["data"].copy()

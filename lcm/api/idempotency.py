@@ -28,7 +28,7 @@ class IdempotentPostMixin(APIView):
 
     shown_once: tuple[str, ...] = ()  # secrets in a response, which are not stored for replays
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: Any) -> None:
         super().initial(request, *args, **kwargs)
         key = request.headers.get(HEADER, "")
         handler = getattr(self, "post", None)

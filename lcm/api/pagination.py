@@ -38,7 +38,7 @@ class KeysetPagination(BasePagination):
         )
         return self.page.rows
 
-    def get_paginated_response(self, data: Any) -> Response:
+    def get_paginated_response(self, data: object) -> Response:
         return Response(
             {"next": self._link(self.page.next), "previous": self._link(self.page.previous), "results": data}
         )

@@ -115,7 +115,7 @@ class DecimalText(OpenApiSerializerFieldExtension):
     target_class = "rest_framework.fields.DecimalField"
     match_subclasses = True
 
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+    def map_serializer_field(self, auto_schema: object, direction: object) -> dict[str, Any]:
         field = self.target
         sign = "" if field.min_value is not None and field.min_value >= 0 else "-?"
         whole = field.max_digits - field.decimal_places
@@ -130,7 +130,7 @@ class DurationText(OpenApiSerializerFieldExtension):
 
     target_class = "rest_framework.fields.DurationField"
 
-    def map_serializer_field(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+    def map_serializer_field(self, auto_schema: object, direction: object) -> dict[str, Any]:
         pattern = r"^(?:[0-9]{1,3} )?[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?$"
         return {"type": "string", "pattern": pattern, "example": "1 08:00:00"}
 
@@ -139,7 +139,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
     target_class = "lcm.api.authentication.TokenAuthentication"
     name = "token"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer", "description": "A person's or a controller's token."}
 
 
@@ -147,5 +147,5 @@ class LoginScheme(OpenApiAuthenticationExtension):
     target_class = "rest_framework.authentication.SessionAuthentication"
     name = "login"
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+    def get_security_definition(self, auto_schema: object) -> dict[str, str]:
         return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}

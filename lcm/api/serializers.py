@@ -424,7 +424,7 @@ class SessionPartSerializer(serializers.Serializer[object]):
     topology = serializers.CharField(allow_null=True, help_text="CML's YAML of these nodes only.")
 
 
-class ControllerSessionSerializer(serializers.Serializer[object]):
+class ControllerSessionSerializer(serializers.Serializer[Any]):
     """A session with the data that its controller needs."""
 
     id = serializers.UUIDField()

@@ -24,7 +24,7 @@ loglevel = "warning"
 control_socket_disable = True
 
 
-def post_worker_init(worker: Any) -> None:
+def post_worker_init(worker: object) -> None:
     """Warm up a web process and start its heartbeats."""
     from lcm.monitoring.heartbeats import scrape_address, start_heartbeats
     from lcm.web.server.warm_up import warm_up

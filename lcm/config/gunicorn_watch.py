@@ -1,7 +1,6 @@
 """Gunicorn settings of the watch: `gunicorn -c python:lcm.config.gunicorn_watch lcm.asgi:application`."""
 
 import os
-from typing import Any
 
 # The watch process exports its own metrics. In the shared folder, the web processes would count them again.
 os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
@@ -21,7 +20,7 @@ worker_class = "asgi"
 asgi_lifespan = "off"
 
 
-def post_worker_init(worker: Any) -> None:
+def post_worker_init(worker: object) -> None:
     """Start the heartbeats of the watch process."""
     from lcm.monitoring.heartbeats import scrape_address, start_heartbeats
 

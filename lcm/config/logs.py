@@ -6,7 +6,6 @@ import json
 import logging
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 task_id: ContextVar[str] = ContextVar("task_id", default="")
@@ -50,7 +49,7 @@ class ConsoleFormatter(logging.Formatter):
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 
-def _one_line(value: Any) -> str:
+def _one_line(value: object) -> str:
     """Escape control characters, so that a value cannot inject a log line."""
     return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in str(value))
 

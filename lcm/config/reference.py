@@ -60,7 +60,7 @@ def settings_reference() -> str:
     return "\n".join(lines)
 
 
-def _format_default(value: Any) -> str:
+def _format_default(value: object) -> str:
     if isinstance(value, bool):
         return "`on`" if value else "`off`"
     if isinstance(value, list):

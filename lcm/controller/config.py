@@ -138,7 +138,7 @@ def _from_file(path: str) -> dict[str, Any]:
         raise ConfigError(f"{path} could not be read: {error}") from error
 
 
-def _without_flags(values: Any) -> Any:
+def _without_flags(values: object) -> Any:
     """Return true and false as text: pydantic would read them as 1 and 0, and no setting is a flag."""
     if isinstance(values, dict):
         return {name: _without_flags(value) for name, value in values.items()}

@@ -103,7 +103,7 @@ def _copy(
             copy.write_row(row)
 
 
-def _json(value: Any) -> str | None:
+def _json(value: object) -> str | None:
     if value is None:
         return None
     return "{}" if value == {} else json.dumps(value)
@@ -181,7 +181,7 @@ def _hex(key: UUID | str | None) -> str | None:
     return key.hex if isinstance(key, UUID) else key and key.replace("-", "")
 
 
-def _unchanged(value: Any) -> Any:
+def _unchanged(value: object) -> Any:
     return value
 
 

@@ -82,7 +82,7 @@ class Columns(Generic[M]):
         return [(index, convert) for index, convert in found if convert is not None]
 
 
-def _converter(field: Any) -> Callable[[Any], Any] | None:
+def _converter(field: object) -> Callable[[Any], Any] | None:
     """Return the conversion from the driver's type to the field's; None if they are the same."""
     while isinstance(field, models.ForeignKey):
         field = field.target_field
@@ -111,7 +111,7 @@ def insert_statement(model: type[models.Model], values: Mapping[str, Any]) -> St
     return Statement(sql, _column_values(fields, values.values()))
 
 
-def update_statement(model: type[models.Model], key: Any, values: Mapping[str, Any]) -> Statement[None]:
+def update_statement(model: type[models.Model], key: object, values: Mapping[str, Any]) -> Statement[None]:
     """Return an UPDATE of one row by primary key."""
     sql, fields = _update(model, tuple(values))
     return Statement(sql, _column_values(fields, [*values.values(), key]))

@@ -188,7 +188,7 @@ def round_up(value: Decimal, step: Decimal) -> Decimal:
     return (value / step).to_integral_value(ROUND_CEILING) * step
 
 
-def hundredths(value: Any) -> int:
+def hundredths(value: object) -> int:
     """Return an amount in hundredths, rounded up, so that a requirement covers it and capacity suffices."""
     exact = (value if isinstance(value, Decimal | int) else Decimal(str(value))) * HUNDREDTHS
     whole = int(exact)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 UNSTORABLE = "This contains a character that cannot be stored (NUL or a lone surrogate)."
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
@@ -15,7 +14,7 @@ def remove_unstorable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
-def find_unstorable(value: Any, path: str = "") -> str | None:
+def find_unstorable(value: object, path: str = "") -> str | None:
     """Return the path of the first text that cannot be stored, such as `settings.offerings[0].name`."""
     if isinstance(value, str):
         return path if _UNSTORABLE.search(value) else None

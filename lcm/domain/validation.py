@@ -34,7 +34,7 @@ class Must:
     schema: CoreSchema | None = None
     json: Mapping[str, Any] | None = None
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return self.core(self.schema or handler(source))
 
     def core(self, schema: CoreSchema) -> CoreSchema:
@@ -105,7 +105,7 @@ def texts(be: str, item: Must, high: int) -> Must:
 class NullIsDefault:
     """Annotation: null reads as the default of the field."""
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_before_validator_function(self._check, handler(source))
 
     def __get_pydantic_json_schema__(
@@ -127,7 +127,7 @@ class Reads:
     schema: CoreSchema
     json: Mapping[str, Any]
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return self.schema
 
     def __get_pydantic_json_schema__(

@@ -62,7 +62,7 @@ class RevisionOutcome(models.TextChoices):
     SUPERSEDED = "superseded", _("Superseded")
 
 
-def label_map(value: Any) -> None:
+def label_map(value: object) -> None:
     """Validate labels: at most 20 names and values of at most 63 characters."""
     if (
         not isinstance(value, dict)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.exceptions import ValidationError
 from django.core.validators import RegexValidator
 from django.db import models
@@ -23,7 +21,7 @@ class Density(models.TextChoices):
 known_form = RegexValidator(r"^[a-z][a-z-]*\Z", _("This is not the name of a list."))
 
 
-def column_keys(value: Any) -> None:
+def column_keys(value: object) -> None:
     """Accept a list of column keys."""
     if not isinstance(value, list) or len(value) > MAX_COLUMNS:
         raise ValidationError(_("Enter a list of columns."))

@@ -68,12 +68,12 @@ class ChangeLog(models.Model):
     def __str__(self) -> str:
         return self.message
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def save(self, *args: object, **kwargs: Any) -> None:
         if not self._state.adding:
             raise ValidationError(gettext("The change log cannot be changed."))
         super().save(*args, **{**kwargs, "force_insert": True})
 
-    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def delete(self, *args: object, **kwargs: Any) -> NoReturn:
         raise ValidationError(gettext("The change log cannot be deleted."))
 
 

@@ -83,7 +83,7 @@ def _label(name: str) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _display(model: type[Model] | None, name: str, value: Any) -> str | None:
+def _display(model: type[Model] | None, name: str, value: object) -> str | None:
     if value in (None, "", [], {}):
         return None
     if isinstance(value, bool):
@@ -101,7 +101,7 @@ def _pairs(value: Mapping[str, Any]) -> str:
     return " · ".join(f"{humanize_name(key)} {each}" for key, each in value.items() if each not in (None, ""))
 
 
-def _choice_label(model: type[Model] | None, name: str, value: Any) -> str | None:
+def _choice_label(model: type[Model] | None, name: str, value: object) -> str | None:
     """Return the label of a choice, or the name of a related object."""
     try:
         field: Any = model and model._meta.get_field(name)
@@ -113,7 +113,7 @@ def _choice_label(model: type[Model] | None, name: str, value: Any) -> str | Non
     return dict(field.flatchoices).get(value) if field and not field.is_relation else None
 
 
-def _with_unit(name: str, value: Any) -> str:
+def _with_unit(name: str, value: object) -> str:
     """Return an amount with the unit that the field's name gives."""
     try:
         amount = Decimal(str(value))

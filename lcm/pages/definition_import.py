@@ -44,7 +44,7 @@ class FilesField(forms.FileField):
 
     widget = FilesInput(attrs={"multiple": True})
 
-    def clean(self, data: Any, initial: Any = None) -> Any:
+    def clean(self, data: object, initial: object = None) -> Any:
         several = data if isinstance(data, list | tuple) else [data]
         return [super(FilesField, self).clean(each, initial) for each in several]
 

@@ -157,7 +157,7 @@ def definition_edit(request: HttpRequest, pk: UUID) -> FormPage:
 
 
 class RequirementsForm(PageForm):
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for each in RESOURCES:
             self.fields[each.name] = amount_field(

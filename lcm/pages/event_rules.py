@@ -42,10 +42,10 @@ class LinesField(forms.CharField):
 
     widget = forms.Textarea(attrs={"rows": 2, "class": "input half", "spellcheck": "false"})
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return "\n".join(value) if isinstance(value, list) else value
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> Any:
         return [line.strip() for line in super().clean(value).splitlines() if line.strip()]
 
 

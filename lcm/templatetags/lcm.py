@@ -225,7 +225,7 @@ def panels(context: template.Context, page: str, shown: Any) -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/watch.html", takes_context=True)
-def watch_button(context: template.Context, object_type: str, pk: Any) -> dict[str, Any]:
+def watch_button(context: template.Context, object_type: str, pk: object) -> dict[str, Any]:
     """Render the button to watch an object or to stop watching it."""
     return {
         "object_type": object_type,

@@ -21,7 +21,7 @@ register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def cells(context: Context, columns: Sequence[Column], row: Any, template_name: str = "") -> SafeString:
+def cells(context: Context, columns: Sequence[Column], row: object, template_name: str = "") -> SafeString:
     """Render the table cells of a row; the template has the partials that columns name as their cells."""
     cache = context.render_context
     key = f"cells-{id(columns)}"
@@ -59,7 +59,7 @@ class _PreparedColumn:
         shown = context.template.engine.get_template(name) if column.cell else None
         return cls(column, _start(css, label), muted and f"{_start([*css, *none], label)}{muted}", shown)
 
-    def render(self, context: Context, row: Any) -> str:
+    def render(self, context: Context, row: object) -> str:
         value = self.column.value(row)
         if self.empty_cell and (value is None or (not value and isinstance(value, str | dict | list))):
             return self.empty_cell
@@ -77,7 +77,7 @@ class _PreparedColumn:
         return conditional_escape(value) if value else format_html('<span class="muted">{}</span>', value)
 
 
-def _start(css: Sequence[str], label: Any) -> str:
+def _start(css: Sequence[str], label: object) -> str:
     classes = format_html(' class="{}"', " ".join(css)) if css else ""
     named = format_html(' data-label="{}"', label) if label else ""
     return f"<td{classes}{named}>"

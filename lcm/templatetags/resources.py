@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
@@ -22,7 +20,7 @@ def amount_heads(kind: str = "listed") -> SafeString:
 
 
 @register.simple_tag
-def amount_cells(row: Any, kind: str = "listed", none: str = "") -> SafeString:
+def amount_cells(row: object, kind: str = "listed", none: str = "") -> SafeString:
     """Render the cells of the resources; `none` is shown instead of 0."""
     return format_html_join(
         "",
@@ -38,12 +36,12 @@ def _cell(shown: ShownAmount, none: str) -> SafeString:
 
 
 @register.filter
-def amounts_text(row: Any) -> str:
+def amounts_text(row: object) -> str:
     """Render amounts in a sentence: `16 cores, 64 GB memory, 500 GB storage`."""
     return ", ".join(each.named_text for each in shown_amounts(row))
 
 
 @register.filter
-def units_text(row: Any) -> str:
+def units_text(row: object) -> str:
     """Render amounts with their units only: `16 cores, 64 GB, 500 GB`."""
     return ", ".join(each.text for each in shown_amounts(row))

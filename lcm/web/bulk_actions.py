@@ -231,7 +231,7 @@ def _do(
     )
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: object) -> Any:
     """Convert a form value to JSON for the job's arguments."""
     return value.isoformat() if isinstance(value, datetime) else value
 

@@ -45,11 +45,11 @@ class SecondsField(forms.IntegerField):
 
     widget = forms.TextInput
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         seconds = read_seconds(value) if isinstance(value, str) else None
         return super().to_python(value if seconds is None else seconds)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return duration_input(value) if isinstance(value, int) else value
 
     def widget_attrs(self, widget: forms.Widget) -> dict[str, Any]:
@@ -61,7 +61,7 @@ class DurationTextField(forms.DurationField):
 
     default_error_messages = {"invalid": _("Enter a duration with units, for example 1 h 30 min.")}
 
-    def to_python(self, value: Any) -> Any:
+    def to_python(self, value: object) -> Any:
         if isinstance(value, str) and value.strip():
             seconds = read_seconds(value)
             if seconds is not None:
@@ -70,7 +70,7 @@ class DurationTextField(forms.DurationField):
                 raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
         return super().to_python(value)
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         if isinstance(value, timedelta):
             return duration_input(int(value.total_seconds()))
         return value

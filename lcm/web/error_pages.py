@@ -41,17 +41,17 @@ def is_failed_foreign_key(error: BaseException | None) -> bool:
     return getattr(error.__cause__, "sqlstate", "") == FOREIGN_KEY_VIOLATION or "FOREIGN KEY" in str(error)
 
 
-def bad_request(request: HttpRequest, exception: Any = None) -> HttpResponse:
+def bad_request(request: HttpRequest, exception: object = None) -> HttpResponse:
     text = _("LCM could not read the request. Go back, reload the page and try again.")
     return _page(request, 400, "bad_request", _("Invalid request"), text)
 
 
-def forbidden(request: HttpRequest, exception: Any = None) -> HttpResponse:
+def forbidden(request: HttpRequest, exception: object = None) -> HttpResponse:
     text = str(exception) or _("Your role does not allow this.")
     return _page(request, 403, "permission_denied", _("Access denied"), text, access=_access_text(request))
 
 
-def not_found(request: HttpRequest, exception: Any = None) -> HttpResponse:
+def not_found(request: HttpRequest, exception: object = None) -> HttpResponse:
     text = _("The address may be wrong, or the object was deleted.")
     if not request.path.startswith("/api/") and (change := _last_change(request)):
         text = _("The object of this address was deleted. This is its last change:")

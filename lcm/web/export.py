@@ -77,7 +77,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     return text.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if isinstance(value, str) and value.startswith(_FORMULA):

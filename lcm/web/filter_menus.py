@@ -81,7 +81,7 @@ def _chip_label(filterset: FilterSet, each: Any) -> str:
     return str(each.label)
 
 
-def _shown(filterset: FilterSet, name: str, each: Any, value: str) -> str:
+def _shown(filterset: FilterSet, name: str, each: object, value: str) -> str:
     if isinstance(each, ObjectFilter):
         return each.name_of(value)
     if isinstance(each, TypedInputMixin) and (found := filterset.form.cleaned_data.get(name)):

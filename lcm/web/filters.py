@@ -108,7 +108,7 @@ class ObjectFilter(df.UUIDFilter):
 class DomainChoices(df.FilterSet):
     """Domain choices, queried once per form."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.filters["domain"].extra["choices"] = domains_for_choice()
 

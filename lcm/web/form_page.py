@@ -65,7 +65,7 @@ class FormPage:
     refusal: StrOrPromise = ""
     one_column: bool = False
 
-    def respond(self, request: HttpRequest, saved: Any) -> HttpResponseBase:
+    def respond(self, request: HttpRequest, saved: object) -> HttpResponseBase:
         """Return the response after saving."""
         if self.show:
             return self.show(saved)
@@ -86,7 +86,7 @@ def form_view(role: Role) -> Callable[[Callable[..., FormPage | HttpResponseBase
 
     def decorate(make: Callable[..., FormPage | HttpResponseBase]) -> View:
         @wraps(make)
-        def view(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        def view(request: HttpRequest, *args: object, **kwargs: Any) -> HttpResponseBase:
             page = make(request, *args, **kwargs)
             if not isinstance(page, FormPage):
                 return page

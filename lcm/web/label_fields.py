@@ -21,14 +21,14 @@ Pairs = list[tuple[str, str]]
 class LabelsWidget(forms.Widget):
     use_fieldset = True
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Pairs:
+    def value_from_datadict(self, data: Mapping[str, Any], files: object, name: str) -> Pairs:
         keys = re.compile(rf"{re.escape(name)}-(\d{{1,3}})-key")
         numbers = sorted(int(match[1]) for each in data if (match := keys.fullmatch(each)))
         rows = [(data.get(f"{name}-{n}-key", ""), data.get(f"{name}-{n}-value", "")) for n in numbers]
         pairs = [(key.strip(), value.strip()) for key, value in rows]
         return [pair for pair in pairs if any(pair)]
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
         return False
 
     def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
@@ -42,7 +42,7 @@ class LabelsField(forms.Field):
 
     widget = LabelsWidget
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return value if isinstance(value, Mapping | list) and not _is_list_of_texts(value) else {}
 
     def clean(self, value: Pairs) -> dict[str, str]:
@@ -58,6 +58,6 @@ class LabelsField(forms.Field):
         return found
 
 
-def _is_list_of_texts(value: Any) -> bool:
+def _is_list_of_texts(value: object) -> bool:
     """Return whether stored labels are not an object, which placement ignores."""
     return isinstance(value, list) and any(isinstance(each, str) for each in value)

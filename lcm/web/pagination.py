@@ -157,7 +157,7 @@ def _decode(model: type[Model], column: str, cursor: str) -> _Position:
         raise InvalidInput({"cursor": _("The cursor is not valid. Start from the first page.")}) from error
 
 
-def _value(field: Field[Any, Any], text: Any) -> Any:
+def _value(field: Field[Any, Any], text: object) -> Any:
     """Parse a cursor value as the column's type; reject values that no row can hold."""
     value = field.to_python(text)
     if isinstance(value, datetime):

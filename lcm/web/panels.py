@@ -36,12 +36,12 @@ class Panel:
     # Only in refreshes of the page: the first response does not wait for it.
     is_slow: bool = False
 
-    def content(self, request: HttpRequest, shown: Any, *, is_refresh: bool) -> str:
+    def content(self, request: HttpRequest, shown: object, *, is_refresh: bool) -> str:
         """Return the panel as part of the page; empty if it comes later."""
         return self.render(request, shown) if self.render and (is_refresh or not self.is_slow) else ""
 
 
-def panels_of(page: str, shown: Any, role: Role) -> list[Panel]:
+def panels_of(page: str, shown: object, role: Role) -> list[Panel]:
     """Return the panels that apply to the page's object, for people with this role."""
     panels = [panel for panel in Extension.installed().panels if panel.page == page]
     return [

@@ -54,7 +54,7 @@ class ShownAmount:
         return self.text if self.resource.named_by_unit else f"{self.text} {translated(self.resource.word)}"
 
 
-def shown_amounts(row: Any, resources: Sequence[Resource] | None = None) -> list[ShownAmount]:
+def shown_amounts(row: object, resources: Sequence[Resource] | None = None) -> list[ShownAmount]:
     """Return amounts of an object or a mapping; by default the listed amounts and the amounts above 0."""
     read: Callable[[str], Any] = row.get if isinstance(row, Mapping) else lambda name: getattr(row, name)
     found = []

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
@@ -16,7 +15,7 @@ _chosen: ContextVar[bool] = ContextVar("zone_chosen", default=False)
 
 
 @contextmanager
-def use_zone_of(user: Any) -> Iterator[None]:
+def use_zone_of(user: object) -> Iterator[None]:
     """Show times in the zone that the person chose; without one, in the installation's zone with its name."""
     chosen = _zone(getattr(user, "time_zone", ""))
     token = _chosen.set(chosen is not None)

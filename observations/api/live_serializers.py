@@ -33,7 +33,7 @@ class KernelLiveSerializer(serializers.Serializer[object]):
     metrics = serializers.DictField(child=MetricValueSerializer(), help_text="By metric name.")
 
 
-class LiveSerializer(serializers.Serializer[object]):
+class LiveSerializer(serializers.Serializer[Any]):
     """Live statistics by kernel, with an entry for every requested kernel."""
 
     state = serializers.ChoiceField(choices=STATES)

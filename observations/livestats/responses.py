@@ -59,7 +59,7 @@ def parse_response(body: Any) -> QueryResult:
     return QueryResult(dropped=1, warnings=warnings)
 
 
-def error_message(body: Any) -> str:
+def error_message(body: object) -> str:
     """Return Prometheus' message in the body of an error; empty if it has none."""
     if not isinstance(body, dict) or body.get("status") != "error":
         return ""

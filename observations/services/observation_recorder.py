@@ -94,7 +94,7 @@ class RecordingResult:
 def record_observation(
     *,
     session_id: UUID,
-    body: Any,
+    body: object,
     actor: Actor,
     now: datetime,
     scope: ControllerScope | None = None,
@@ -122,7 +122,7 @@ def record_observation(
 def _record(
     found: LockedSession,
     observation: ResourceObservation,
-    body: Any,
+    body: object,
     fingerprint: str,
     actor: Actor,
     now: datetime,
@@ -218,7 +218,7 @@ def _compare_ports(
     return drift
 
 
-def _keep_peak(row: SessionObservation, body: Any, *, newest: bool, is_peak: bool) -> None:
+def _keep_peak(row: SessionObservation, body: object, *, newest: bool, is_peak: bool) -> None:
     """Keep the observation with the most memory in full: as the newest, or beside a newer one."""
     if newest and is_peak:
         row.peak_resources = None

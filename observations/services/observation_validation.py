@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -42,7 +41,7 @@ TOTALS = {
 }
 
 
-def parse_observation(body: Any, *, now: datetime) -> ResourceObservation:
+def parse_observation(body: object, *, now: datetime) -> ResourceObservation:
     """Return the observation of a posted body, or raise an error that lists every problem."""
     _check_sizes(body)
     try:
@@ -66,7 +65,7 @@ def amounts_of(observation: ResourceObservation) -> Amounts:
     return found
 
 
-def _check_sizes(body: Any) -> None:
+def _check_sizes(body: object) -> None:
     """Limit the number of nodes and interfaces before parsing them."""
     nodes = body.get("nodes") if isinstance(body, dict) else None
     if not isinstance(nodes, list):

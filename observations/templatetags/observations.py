@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sized
 from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
 from django import template
@@ -102,7 +101,7 @@ def short_id(value: UUID) -> str:
 
 
 @register.filter
-def whole(value: Any) -> str:
+def whole(value: object) -> str:
     return f"{value:,.0f}"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -286,7 +288,7 @@ class LeaseRequestSerializer(serializers.Serializer[object]):
     )
 
 
-class PoolLeaseSerializer(serializers.Serializer[object]):
+class PoolLeaseSerializer(serializers.Serializer[Any]):
     pool = serializers.CharField()
     held = serializers.BooleanField(help_text="The caller serves the pool until `expires_at`.")
     holder = serializers.CharField()
@@ -298,7 +300,7 @@ class BootTokenSerializer(serializers.Serializer[object]):
     token = serializers.CharField(max_length=200)
 
 
-class BootKeySerializer(serializers.Serializer[object]):
+class BootKeySerializer(serializers.Serializer[Any]):
     key = serializers.CharField(help_text="A controller's key; shown once.")
     expires_at = serializers.DateTimeField()
     slot = ControllerSlotSerializer()

@@ -98,7 +98,7 @@ class ScheduleCoordinator:
         """Register the observers of installed packages; observers that cannot run are reported."""
         self.rejected |= load_entry_points(ENTRY_POINTS, self._register_installed)
 
-    def _register_installed(self, point: str, loaded: Any) -> None:
+    def _register_installed(self, point: str, loaded: object) -> None:
         """Register an entry point: an observer, its class, or a function that returns one."""
         observer = check_observer(loaded() if callable(loaded) else loaded)
         name = observer.name()

@@ -90,7 +90,7 @@ class ObserverHandler(ABC, Generic[T]):
         If it raises an exception, it is called again for each target alone. Observing twice must do no harm.
         """
 
-    def post_process(self, result: ObserverResult, *args: Any, **kwargs: Any) -> Awaitable[None] | None:
+    def post_process(self, result: ObserverResult, *args: object, **kwargs: Any) -> Awaitable[None] | None:
         """Called once after the last target, with the sum of all results; not called without targets."""
         return _nothing()
 
@@ -124,7 +124,7 @@ def interval_of(runnable: Any) -> timedelta:
     return interval if isinstance(interval, timedelta) else timedelta(seconds=interval)
 
 
-def check_observer(observer: Any) -> ObserverHandler[Any]:
+def check_observer(observer: object) -> ObserverHandler[Any]:
     """Return the observer if the coordinator and beat can run it; raise otherwise."""
     if not isinstance(observer, ObserverHandler):
         raise TypeError(f"{observer!r} is not an ObserverHandler")
@@ -140,7 +140,7 @@ def check_observer(observer: Any) -> ObserverHandler[Any]:
     return observer
 
 
-def attribute_value(value: Any) -> Any:
+def attribute_value(value: object) -> Any:
     """Return the value of an attribute, property or method."""
     return value() if callable(value) else value
 

@@ -65,7 +65,7 @@ class DryRunForm(PageForm):
         help_text=_("Weights, arguments, plugins and actions. The document is not saved."),
     )
 
-    def __init__(self, pool: Pool, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, pool: Pool, *args: object, **kwargs: Any) -> None:
         kwargs["initial"] = {
             "scheduler": pool.scheduler or DEFAULT_CONFIGURATION,
             **(kwargs.get("initial") or {}),

@@ -100,7 +100,7 @@ class PoolFields(PageForm):
 
     leading: tuple[str, ...] = ()
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         runtime = self.data.get("runtime") or self.initial.get("runtime") or DEFAULT_RUNTIME
         # The runtime of an existing pool does not change.

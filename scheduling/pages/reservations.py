@@ -142,7 +142,7 @@ class SessionPoolForm(ReasonForm):
     pool = forms.CharField(label=_("Pool"), max_length=63, widget=forms.Select)
     field_order = ("pool", "reason")
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["pool"].widget.choices = [(name, name) for name in self.initial["pools"]]
 

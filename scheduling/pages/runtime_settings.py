@@ -62,19 +62,19 @@ class RuntimeSettingsWidget(forms.Widget):
         # The result of a connection test: number of the row, and health.
         self.result = result
 
-    def value_from_datadict(self, data: Mapping[str, Any], files: Any, name: str) -> Any:
+    def value_from_datadict(self, data: Mapping[str, Any], files: object, name: str) -> Any:
         if name in data or self.options is None:
             return data.get(name)
         return without_blanks(self.read(data, name))
 
-    def value_omitted_from_data(self, data: Mapping[str, Any], files: Any, name: str) -> bool:
+    def value_omitted_from_data(self, data: Mapping[str, Any], files: object, name: str) -> bool:
         return False
 
     def read(self, data: Mapping[str, Any], name: str) -> dict[str, Any]:
         """Return the settings as entered, with blank rows."""
         return _read(self.options, data, name)
 
-    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+    def render(self, name: str, value: object, attrs: object = None, renderer: object = None) -> SafeString:
         if self.options is None or not isinstance(value, Mapping | None):
             context = {"name": name, "text": value or "", "attrs": attrs}
             return render_to_string("capacity/settings_text.html", context)
@@ -85,10 +85,10 @@ class RuntimeSettingsWidget(forms.Widget):
 class RuntimeSettingsField(ObjectField):
     """The settings of a runtime as an object."""
 
-    def prepare_value(self, value: Any) -> Any:
+    def prepare_value(self, value: object) -> Any:
         return value if isinstance(value, Mapping) else super().prepare_value(value)
 
-    def bound_data(self, data: Any, initial: Any) -> Any:
+    def bound_data(self, data: object, initial: object) -> Any:
         return data if isinstance(data, Mapping) else super().bound_data(data, initial)
 
 
@@ -176,7 +176,7 @@ def _inputs(of: Any, values: Mapping[str, Any], prefix: str) -> Iterator[Setting
         )
 
 
-def _pair(key: str, label: str, value: Any) -> list[SettingInput]:
+def _pair(key: str, label: str, value: object) -> list[SettingInput]:
     return [
         SettingInput("key", f"{key}-key", "text", _("Key"), label),
         SettingInput("value", f"{key}-value", "text", _("Value"), value),

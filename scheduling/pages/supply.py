@@ -91,7 +91,7 @@ def settings_shown(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield name, _("set, not shown") if _SECRET.search(name) else _shown(name, value)
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: object) -> str:
     if value is None or value in ("", [], {}):
         return _("none")
     if isinstance(value, bool):

@@ -83,7 +83,7 @@ def new_slots_of(pool: Pool) -> NewSlots:
     return NewSlots(pool, labels, markets, workers)
 
 
-def _labels_in(settings: Any) -> Labels:
+def _labels_in(settings: object) -> Labels:
     labels = settings.get("labels") if isinstance(settings, dict) else None
     return labels if isinstance(labels, dict) else {}
 

@@ -199,7 +199,7 @@ def _sums_by(pool: str, rows: QuerySet[Any]) -> dict[UUID, Amounts]:
     return {row[pool]: Amounts.read(row) for row in rows.order_by().values(pool).annotate(**sums)}
 
 
-def _for_each(rows: QuerySet[Any], value: Any) -> Subquery:
+def _for_each(rows: QuerySet[Any], value: object) -> Subquery:
     """Return an aggregate over a pool's rows as a subquery."""
     pool_rows = rows.filter(pool=OuterRef("pk")).order_by().values("pool")
     return Subquery(pool_rows.annotate(figure=value).values("figure"))

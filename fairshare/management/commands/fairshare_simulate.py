@@ -27,7 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("file", metavar="FILE", help="a JSON file, or - for standard input")
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
-    def handle(self, *args: Any, file: str, json: bool, **options: Any) -> None:
+    def handle(self, *args: object, file: str, json: bool, **options: object) -> None:
         try:
             rows = simulate(_read(file))
         except InvalidDocument as error:
@@ -55,7 +55,7 @@ def _as_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join([head, *lines])
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     """Format with six decimals, as sshare does; no level fair share means no usage."""
     if value is None:
         return "inf"

@@ -63,7 +63,9 @@ class Command(BaseCommand):
         )
         parser.add_argument("--to", dest="last", type=_day, metavar="DAY", help="the last UTC day")
 
-    def handle(self, *args: Any, check: bool, first: date | None, last: date | None, **options: Any) -> None:
+    def handle(
+        self, *args: object, check: bool, first: date | None, last: date | None, **options: Any
+    ) -> None:
         first, last = self._days(first, last)
         if check:
             self._check(first, last)

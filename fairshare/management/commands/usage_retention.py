@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
@@ -13,7 +11,7 @@ from fairshare.services.retention import remove_old_usage
 class Command(BaseCommand):
     help = "Delete usage older than USAGE_RECORD_DAYS and USAGE_BUCKET_DAYS."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         removed = remove_old_usage(now=timezone.now())
         self.stdout.write(
             f"Removed {removed.records:,} records, {removed.buckets:,} buckets and "

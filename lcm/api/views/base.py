@@ -145,7 +145,7 @@ class ReadViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, LcmViewSet[M
     """List and retrieve."""
 
 
-def unknown_keys(field: Any, data: Any) -> dict[str, Any]:
+def unknown_keys(field: object, data: object) -> dict[str, Any]:
     """Return an error for each key that the serializer does not accept, also in nested objects and lists."""
     if isinstance(field, serializers.Serializer):
         if not isinstance(data, dict):

@@ -19,7 +19,7 @@ from lcm.events.catalog import EventType, Severity, event_types, example_event
 from lcm.models import ChangeLog
 
 
-class EventTypeSerializer(serializers.Serializer[object]):
+class EventTypeSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="Name in rules; the CloudEvents type has the prefix `org.lcm.`.")
     title = serializers.CharField()
     description = serializers.CharField()

@@ -21,7 +21,7 @@ class SchemaView(SpectacularAPIView):
     access = {"get": VIEWER}
 
     @extend_schema(exclude=True)
-    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+    def get(self, request: Request, *args: object, **kwargs: Any) -> Response:
         with _generating:
             response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
         return response

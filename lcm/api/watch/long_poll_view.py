@@ -30,7 +30,7 @@ async def long_poll(request: HttpRequest) -> HttpResponseBase:
     return _json({"revision": watched.revision, "changes": changes})
 
 
-def error_response(status: int, code: str, message: str, details: Any = None) -> JsonResponse:
+def error_response(status: int, code: str, message: str, details: object = None) -> JsonResponse:
     """Return an error in the format of the API."""
     return _json({"code": code, "message": message, "details": details or {}}, status)
 

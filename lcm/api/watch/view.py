@@ -88,7 +88,7 @@ class WatchView(APIView):
         headers = {"Location": _watch_url(request), "Cache-Control": "no-store"}
         return Response(status=HTTPStatus.TEMPORARY_REDIRECT, headers=headers)
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+    def initial(self, request: Request, *args: object, **kwargs: Any) -> None:
         if request.method != "GET":
             self.http_method_not_allowed(request)
         super().initial(request, *args, **kwargs)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lcm.cml.simulator import api_json, controller_info
 from lcm.cml.simulator.http_messages import ApiError
 from lcm.cml.simulator.labs import CONFIGURABLE, SimLab, SimNode
@@ -155,7 +153,7 @@ def shape_of_node(call: Context, node: SimNode) -> dict[str, object]:
     )
 
 
-def change_node(node: SimNode, values: Any) -> None:
+def change_node(node: SimNode, values: object) -> None:
     """Update a node. Invalid values change nothing."""
     if not isinstance(values, dict):
         raise ApiError(400, "Bad Request: The body must be an object.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Self
 
 VERSIONS = {"2.9": "2.9.1+build.7", "2.10": "2.10.0+build.3"}
 
@@ -55,7 +55,7 @@ class ControllerOptions:
                 raise OptionError(f"{option.name} must be a number from 0, not {value!r}.")
 
     @classmethod
-    def from_dict(cls, values: Any) -> Self:
+    def from_dict(cls, values: object) -> Self:
         """Read options from a JSON object. Missing options take their defaults."""
         if not isinstance(values, dict):
             raise OptionError("Options must be a JSON object.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from lcm.config.reference import settings_reference
@@ -12,5 +10,5 @@ from lcm.config.reference import settings_reference
 class Command(BaseCommand):
     help = "Print docs/configuration.md, generated from lcm/config/environment.py."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         self.stdout.write(settings_reference(), ending="")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.core.management.base import BaseCommand
 
 from lcm.events.catalog import event_types
@@ -12,7 +10,7 @@ from lcm.events.catalog import event_types
 class Command(BaseCommand):
     help = "Print the table of event types in docs/events.md."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         self.stdout.write(catalogue_table(), ending="")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from random import Random
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -20,7 +19,7 @@ PAUSE_SECONDS = 8.0
 class Command(BaseCommand):
     help = "Request and cancel demo sessions and interrupt workers until stopped. Requires DEMO."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if not settings.DEMO:
             raise CommandError("live_demo works in the demo only. Set DEMO=true.")
         stop = threading.Event()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -14,7 +12,7 @@ from lcm.demo.loader import is_empty, load_demo, run_observers
 class Command(BaseCommand):
     help = "Load the demo fleet, unless the database has definitions or projects. Requires DEBUG."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         if not settings.DEBUG:
             raise CommandError("The demo passwords are public. Load the demo only with DEBUG=true.")
         if is_empty():

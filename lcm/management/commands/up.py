@@ -3,7 +3,6 @@
 import shutil
 import signal
 from pathlib import Path
-from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
@@ -27,7 +26,7 @@ class Command(BaseCommand):
             "--static-demo", action="store_true", help="with DEMO: load the demo without live activity"
         )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: object, **options: object) -> None:
         # Until the supervisor's loop runs, SIGTERM raises KeyboardInterrupt: started processes are stopped.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         if options["static_demo"]:

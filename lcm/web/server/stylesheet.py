@@ -20,7 +20,7 @@ _IMPORT = re.compile(r'@import url\("(?P<file>[^"]+)"\) layer\((?P<layer>\w+)\);
 class StyleSheetFinder(BaseFinder):
     """Finds `css/lcm.css` and rebuilds it from the imports of `css/index.css` when one of them changed."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.storage = FileSystemStorage(settings.DATA_DIR / "made")
         self._sources: list[tuple[str, int, int]] = []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,7 +15,7 @@ from observations.models import ScrapeTarget
 from observations.selectors.discovery import http_sd_targets
 
 
-class TargetGroupSerializer(serializers.Serializer[object]):
+class TargetGroupSerializer(serializers.Serializer[Any]):
     targets = serializers.ListField(child=serializers.CharField())
     labels = serializers.DictField(child=serializers.CharField())
 

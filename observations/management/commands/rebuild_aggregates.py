@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -19,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("names", nargs="*", help="Names of definitions; default: all.")
         parser.add_argument("--check", action="store_true", help="Only compare; fail if anything differs.")
 
-    def handle(self, *args: Any, names: list[str], check: bool, **options: Any) -> None:
+    def handle(self, *args: object, names: list[str], check: bool, **options: object) -> None:
         rows = LabletDefinition.objects.select_related("current_revision").defer("topology_yaml", "links")
         if names:
             rows = rows.filter(name__in=names)

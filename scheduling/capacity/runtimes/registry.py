@@ -60,7 +60,7 @@ class UnusableRuntime(RuntimeAdapter):
     def problems(cls, settings: Mapping[str, Any]) -> dict[str, str]:  # noqa: ARG003
         return {"": "This is not a runtime."}
 
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+    def _refuse(self, *_: object, **__: Any) -> NoReturn:
         raise Misconfigured(self.reason)
 
     offerings = launch = describe = terminate = interruptions = _refuse

@@ -265,7 +265,7 @@ def _queue_key(ssn: SchedulingSession, orders: list[OrderFn]) -> QueueKey:
     return key
 
 
-def _order_key(ssn: SchedulingSession, order: OrderFn, item: Any) -> Any:
+def _order_key(ssn: SchedulingSession, order: OrderFn, item: object) -> Any:
     """Return one order's key; a failed key sorts last."""
     started = time.perf_counter()
     try:

@@ -104,7 +104,7 @@ class FunctionPlugin(Plugin):
         self._built.on_session_close(ssn)
 
 
-def _from_builder(name: str, builder: Any) -> type[Plugin]:
+def _from_builder(name: str, builder: object) -> type[Plugin]:
     """Return a plugin class for a function; the function is called once with its defaults to inspect the
     result."""
     if isinstance(builder, type) or not callable(builder):

@@ -355,13 +355,13 @@ class SchedulingSession:
             return None
         plugin, compare_fn = self._opening, compare
 
-        def safe(left: Any, right: Any) -> int:
+        def safe(left: object, right: object) -> int:
             result = self._guarded(plugin, _compared, compare_fn, left, right)
             return 0 if result is _FAILED else result
 
         return safe
 
-    def _guarded(self, plugin: str, fn: Callable[..., Any], *values: Any) -> Any:
+    def _guarded(self, plugin: str, fn: Callable[..., Any], *values: object) -> Any:
         started = perf_counter()
         try:
             return fn(*values)
@@ -375,7 +375,7 @@ class SchedulingSession:
 _FAILED: Any = object()
 
 
-def _compared(compare: Callable[[Any, Any], int], left: Any, right: Any) -> int:
+def _compared(compare: Callable[[Any, Any], int], left: object, right: object) -> int:
     return int(compare(left, right))
 
 

@@ -28,12 +28,12 @@ def _converted(schema: core_schema.CoreSchema, read: Converter, write: Converter
 def _numbers(known: Collection[str], read: Converter, write: Converter) -> Reads:
     """Return the type of a mapping of resource to amount; each wrong amount is a problem of its own."""
 
-    def check(value: Any) -> Any:
+    def check(value: object) -> Any:
         if not isinstance(value, Mapping):
             raise must_be("an object of names and numbers")
         return value
 
-    def check_name(name: Any) -> Any:
+    def check_name(name: object) -> Any:
         if name not in known:
             raise refused(f"is not a resource{suggestion(str(name), known)}")
         return name

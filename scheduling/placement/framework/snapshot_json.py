@@ -46,7 +46,7 @@ def read_snapshot(document: str | bytes) -> Snapshot:
     return snapshot_from(values)
 
 
-def snapshot_from(values: Any) -> Snapshot:
+def snapshot_from(values: object) -> Snapshot:
     """Return the snapshot of plain values."""
     try:
         return _snapshot(read_options(SnapshotDocument, values))
@@ -78,7 +78,7 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
     return values
 
 
-def _version(value: Any) -> int:
+def _version(value: object) -> int:
     if value != FORMAT:
         raise sentence(f"“format” is {json.dumps(value)}; only {FORMAT} can be read.")
     return FORMAT

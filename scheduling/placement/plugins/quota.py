@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic_core import core_schema
 
@@ -18,7 +18,7 @@ from scheduling.placement.framework.session import SchedulingSession
 from scheduling.placement.framework.snapshot_fields import LIMITED, SESSIONS, quota_in_units
 
 
-def _check_name(name: Any) -> str:
+def _check_name(name: object) -> str:
     if name not in LIMITED:
         raise sentence(f"“{name}” cannot be limited{suggestion(str(name), LIMITED)}")
     return str(name)
