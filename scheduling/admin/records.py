@@ -8,6 +8,7 @@ from lcm.admin.data_fixes import DataFixAdmin, ReadOnlyAdmin
 from lcm.domain.resources import RESOURCE_NAMES
 from scheduling.models import (
     Decision,
+    EndedPart,
     Explanation,
     HandlerFailure,
     Installation,
@@ -17,6 +18,7 @@ from scheduling.models import (
     ProcessLease,
     QueueOrder,
     ReservationPart,
+    SessionLab,
     SimulatedInstance,
     TickRun,
 )
@@ -122,6 +124,26 @@ class ReservationPartAdmin(ReadOnlyAdmin):
     list_display = ("__str__", "kernels", *RESOURCE_NAMES)
     list_select_related = ("reservation", "slot__pool")
     search_fields = ("slot__pool__name",)
+    ordering = ("id",)
+
+
+@admin.register(EndedPart)
+class EndedPartAdmin(ReadOnlyAdmin):
+    note = "A slot on which a spread reservation had a part, for timelines."
+    note_page = "reservation_list"
+    list_display = ("__str__",)
+    list_select_related = ("reservation", "slot__pool")
+    search_fields = ("slot__pool__name",)
+    ordering = ("id",)
+
+
+@admin.register(SessionLab)
+class SessionLabAdmin(ReadOnlyAdmin):
+    note = "The lab of a session on a worker, as the last survey of the worker found it."
+    note_page = "session_list"
+    list_display = ("__str__", "attempt", "observed_at")
+    list_select_related = ("session", "slot__pool")
+    search_fields = ("lab", "slot__pool__name")
     ordering = ("id",)
 
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from lcm.domain.actors import SYSTEM
+from lcm.domain.storable_text import remove_unstorable
 from lcm.services.changelog import log_change
 from lcm.web.wording import count_text
 from scheduling.models import Pool
@@ -29,7 +30,7 @@ def announce_backoff(pool: Pool, *, until: datetime, reason: str, now: datetime)
         "backoff_announced_at",
         event="pool.backed_off",
         message=message,
-        reason=reason,
+        reason=remove_unstorable(reason),
         after={"backoff_until": until},
         now=now,
     )

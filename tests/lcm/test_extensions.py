@@ -18,7 +18,7 @@ from scheduling.models import Phase, Reservation
 from tests.support import extensions
 
 GROUPS = {
-    "": ["overview", "sessions", "queue"],
+    "": ["overview", "inbox", "sessions", "queue"],
     "Plan": ["definitions", "capacity", "drift", "fairshare", "domains", "projects"],
     "System": ["people", "tokens", "controllers", "notifications", "jobs", "changes", "observers"],
 }

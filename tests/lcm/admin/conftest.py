@@ -43,6 +43,7 @@ from observations.models import (
 )
 from scheduling.models import (
     Decision,
+    EndedPart,
     Explanation,
     HandlerFailure,
     Installation,
@@ -56,6 +57,7 @@ from scheduling.models import (
     QueueOrder,
     Reservation,
     ReservationPart,
+    SessionLab,
     SimulatedInstance,
     Slot,
     SlotState,
@@ -121,6 +123,10 @@ def make_decision(pool: Pool, slot: Slot, reservation: Reservation, now: datetim
     """Scheduler records of one reservation."""
     amounts = {"cpu_cores": 1, "memory_gb": 1, "storage_gb": 1}
     ReservationPart.objects.create(reservation=reservation, slot=slot, kernels=["r1"], **amounts)
+    EndedPart.objects.create(reservation=reservation, slot=slot)
+    SessionLab.objects.create(
+        session=reservation.session, slot=slot, attempt=1, lab="90f84e38", observed_at=now
+    )
     QueueOrder.objects.create(pool=pool, at=now, ids=reservation.pk.bytes)
     LastVerdict.objects.create(reservation=reservation, summary="waiting:memory_gb")
     explanation = Explanation.objects.create(

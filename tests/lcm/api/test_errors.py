@@ -100,7 +100,7 @@ def test_405_lists_allowed_methods(api, admin):
 
 
 def test_405_with_an_idempotency_key(api, admin):
-    response = api(admin, raise_request_exception=False).post("/api/users/", {}, HTTP_IDEMPOTENCY_KEY="k1")
+    response = api(admin, raise_request_exception=False).post("/api/changes/", {}, HTTP_IDEMPOTENCY_KEY="k1")
     assert_error(response, 405, "method_not_allowed")
 
 
