@@ -50,7 +50,7 @@ class Outcome:
 def plan(
     *, base: Mapping[str, str], postgres: str | None, lacking: Sequence[str], fast: bool = False
 ) -> list[Part]:
-    """Plan all tests on PostgreSQL, then database tests without real processes on SQLite.
+    """Plan almost all tests on PostgreSQL, then database tests without real processes on SQLite.
 
     `lacking` holds the marks that cannot run on this machine. Without PostgreSQL the rest runs on SQLite.
     """
@@ -59,6 +59,6 @@ def plan(
     if postgres is None:
         return [Part("SQLite", base, lacking, WORKERS_THAT_WAIT)]
     return [
-        Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, lacking, WORKERS_THAT_WAIT),
+        Part("PostgreSQL", {**base, "DATABASE_URL": postgres}, (*lacking, "sqlite"), WORKERS_THAT_WAIT),
         Part("SQLite", base, (*NEEDS_REAL_PROCESSES, "postgres", "plain", "once")),
     ]

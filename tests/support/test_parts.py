@@ -7,10 +7,10 @@ def marks(parts: list[Part]) -> list[tuple[str, set[str]]]:
     return [(part.name, set(part.without)) for part in parts]
 
 
-def test_all_tests_run_on_postgresql_and_database_tests_on_sqlite_too() -> None:
+def test_tests_run_on_postgresql_and_database_tests_on_sqlite_too() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=[])
     assert marks(parts) == [
-        ("PostgreSQL", set()),
+        ("PostgreSQL", {"sqlite"}),
         ("SQLite", {"browser", "integration", "once", "plain", "postgres", "prometheus"}),
     ]
     assert parts[0].env == {"DATABASE_URL": "postgres://x"}
@@ -19,7 +19,7 @@ def test_all_tests_run_on_postgresql_and_database_tests_on_sqlite_too() -> None:
 
 def test_without_a_browser_browser_tests_are_excluded() -> None:
     parts = plan(base={}, postgres="postgres://x", lacking=["browser"])
-    assert marks(parts)[0] == ("PostgreSQL", {"browser"})
+    assert marks(parts)[0] == ("PostgreSQL", {"browser", "sqlite"})
 
 
 def test_without_postgresql_the_other_tests_run_on_sqlite() -> None:

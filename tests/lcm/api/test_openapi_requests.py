@@ -44,7 +44,7 @@ from observations.models import DriftReview
 from scheduling.models import Pool, Reservation, Slot
 from tests.support.factories import LAB, make_controller, make_delivery, make_person, make_person_token
 
-pytestmark = [pytest.mark.once, pytest.mark.slow]
+pytestmark = [pytest.mark.sqlite, pytest.mark.slow]
 
 CONFIG: dict[str, Any] = {
     "phases": {name: {"enabled": False} for name in ("examples", "fuzzing", "stateful")},
