@@ -23,6 +23,8 @@ class MailServer:
 
     url: str = ""
     messages: list[EmailMessage] = field(default_factory=list)
+    # Message-IDs as received, also of messages without a response yet.
+    received: list[str] = field(default_factory=list)
     recipients: list[str] = field(default_factory=list)
     messages_plan: list[str] = field(default_factory=list)
     # Seconds before each response to DATA.
@@ -35,29 +37,37 @@ class MailServer:
         return reply
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
+        message = message_from_bytes(envelope.content, policy=default)
+        assert isinstance(message, EmailMessage)
+        self.received.append(message["Message-ID"])
         await asyncio.sleep(self.delay)
         reply = self.messages_plan.pop(0) if self.messages_plan else ACCEPTED
         if reply.startswith("2"):
-            message = message_from_bytes(envelope.content, policy=default)
-            assert isinstance(message, EmailMessage)
             self.messages.append(message)
         return reply
 
 
 @contextmanager
-def mail_server(settings: Any) -> Iterator[MailServer]:
-    """Start a server on loopback and configure LCM to use it."""
+def smtp_server() -> Iterator[MailServer]:
+    """Start a server on loopback."""
     handler = MailServer()
     controller = Controller(handler, hostname="127.0.0.1", port=_free_port())
     controller.start()
     handler.url = f"smtp://127.0.0.1:{controller.port}"
-    settings.CONFIG["EMAIL_URL"] = handler.url
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", controller.port
     try:
         yield handler
     finally:
         controller.stop()
+
+
+@contextmanager
+def mail_server(settings: Any) -> Iterator[MailServer]:
+    """Start a server on loopback and configure LCM to use it."""
+    with smtp_server() as handler:
+        settings.CONFIG["EMAIL_URL"] = handler.url
+        settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+        settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", int(handler.url.rpartition(":")[2])
+        yield handler
 
 
 def _free_port() -> int:

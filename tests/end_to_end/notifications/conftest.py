@@ -15,10 +15,12 @@ from typing import Any
 import httpx
 import pytest
 
+from lcm.services.mail_run import HEARTBEAT as MAIL_RUN
 from tests.end_to_end.faults.bootstrap import bootstrap
 from tests.end_to_end.faults.servers import Broker, Database
 from tests.support.control_plane import ControlPlane, control_plane, free_address, wait_until
 from tests.support.environment import clean_environment
+from tests.support.mail_server import MailServer, smtp_server
 from tests.support.postgres import NOT_DURABLE, SETTINGS
 from tests.support.webhook_receiver import Received, Receiver
 
@@ -32,6 +34,7 @@ class Stage:
     plane: ControlPlane
     database: Database
     broker: Broker
+    mail: MailServer
     key: str
     # Ids of the tokens whose creation LCM confirmed.
     confirmed: set[str] = field(default_factory=set)
@@ -92,6 +95,7 @@ class Stage:
         """Let a minute pass for the leases of a worker that is gone, and all pauses."""
         with self.database.connect() as connection, connection.transaction():
             connection.execute("UPDATE lcm_webhook SET leased_until = NULL")
+            connection.execute("DELETE FROM lcm_heartbeat WHERE name = %s", [MAIL_RUN])
             connection.execute("UPDATE lcm_delivery SET next_attempt_at = now() WHERE state = 'pending'")
 
     def wait_for(self, condition: Any, what: str) -> None:
@@ -111,7 +115,13 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="package")
-def shared_stage(folder: Path) -> Iterator[Stage]:
+def mail() -> Iterator[MailServer]:
+    with smtp_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="package")
+def shared_stage(folder: Path, mail: MailServer) -> Iterator[Stage]:
     database, broker = Database(folder / "postgres"), Broker(folder / "valkey")
     database.folder.mkdir()
     database.url = database.start(SETTINGS | NOT_DURABLE)
@@ -119,6 +129,7 @@ def shared_stage(folder: Path) -> Iterator[Stage]:
     settings = {
         "DATABASE_URL": database.url,
         "REDIS_URL": broker.url,
+        "EMAIL_URL": mail.url,
         "WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
         "EVENT_INTERVAL": "0.2",
         "TICK_INTERVAL": "3600",
@@ -130,7 +141,7 @@ def shared_stage(folder: Path) -> Iterator[Stage]:
         with control_plane(folder / "data", free_address(), **settings) as plane:
             plane.start_and_wait()
             known = bootstrap(clean_environment(**settings, DATA_DIR=str(plane.data_dir)))
-            yield Stage(plane, database, broker, known.person)
+            yield Stage(plane, database, broker, mail, known.person)
     finally:
         broker.stop()
         database.stop()

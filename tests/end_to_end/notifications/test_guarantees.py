@@ -69,6 +69,28 @@ def test_events_are_delivered_again_after_a_worker_was_killed_while_it_sent(stag
     assert [each.headers["webhook-id"] for each in receiver.requests].count(held) > 1
 
 
+def test_an_email_is_sent_again_after_a_worker_was_killed_while_it_sent(stage):
+    rule = {
+        "name": "mail",
+        "event_types": ["token.created"],
+        "channel": "email",
+        "recipients": ["ops@example.org"],
+        "digest_interval": "00:00:00",
+    }
+    stage.create("event-rules/", rule)
+    stage.mail.delay = 60
+    stage.cause_events(1)
+    stage.wait_for(lambda: stage.mail.received, "the mail server has the message and does not respond")
+    stage.kill_worker()
+    stage.mail.delay = 0
+    stage.end_leases()
+    stage.wait_for(lambda: stage.mail.messages, "the message is sent again")
+    assert len(stage.mail.received) == 2
+    assert len(set(stage.mail.received)) == 1
+    delivered = "SELECT count(*) FROM lcm_delivery WHERE channel = 'email' AND state = 'delivered'"
+    stage.wait_for(lambda: stage.rows(delivered) == [(1,)], "the delivery is recorded")
+
+
 def test_no_event_is_lost_while_the_broker_is_down(stage, receiver):
     stage.subscribe(receiver)
     after = stage.last_event()
