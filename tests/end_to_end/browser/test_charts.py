@@ -134,12 +134,16 @@ def test_the_charts_of_a_definition_have_a_range_that_keeps_the_choices_of_the_r
     assert query_of(page) == {"range": "7d"}
     expect(page.locator("#cpu_cores-keep")).to_be_checked()
     expect(page.locator("#chart-cpu_cores .line-proposal")).to_have_count(0)
+    # Panels that load later, and the preview, would move the chart.
+    page.wait_for_function(
+        "() => !document.querySelector('[hx-trigger^=load], .htmx-request, .htmx-settling')"
+    )
     area = page.locator("#chart-memory_gb .plot-area")
-    area.scroll_into_view_if_needed()
-    box = area.bounding_box()
-    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 60)
+    width = area.bounding_box()["width"]
+    # `hover` waits until the chart no longer moves and is not covered.
+    area.hover(position={"x": width * 0.3, "y": 60})
     page.mouse.down()
-    page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 60)
+    area.hover(position={"x": width * 0.6, "y": 60})
     page.mouse.up()
     page.wait_for_url(re.compile("range=custom"))
     expect(ranges.locator("summary[aria-current=true]")).to_be_visible()

@@ -5,7 +5,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.end_to_end.browser.accessibility import keep_one_of_each_kind
 from tests.end_to_end.browser.keyboard import WIDTHS, check_in_both_themes, press, size, tab_to
 from tests.support.page_list import example_ids, request_session
 
@@ -58,7 +57,6 @@ def test_addresses_are_found_copied_and_printed_by_keyboard(width, open_running)
     expect(page.get_by_role("heading", name=re.compile("how to connect"))).to_be_visible()
     expect(page.locator(f".addresses a[href='{address}']")).to_be_visible()
     page.go_back()
-    keep_one_of_each_kind(page)
     check_in_both_themes(page)
 
 
