@@ -134,6 +134,9 @@ def test_the_charts_of_a_definition_have_a_range_that_keeps_the_choices_of_the_r
     assert query_of(page) == {"range": "7d"}
     expect(page.locator("#cpu_cores-keep")).to_be_checked()
     expect(page.locator("#chart-cpu_cores .line-proposal")).to_have_count(0)
+    # A chart with fewer than two sessions has no zoom.
+    ranges.get_by_role("link", name="All").click()
+    expect(ranges.get_by_role("link", name="All")).to_have_attribute("aria-current", "true")
     # Panels that load later, and the preview, would move the chart.
     page.wait_for_function(
         "() => !document.querySelector('[hx-trigger^=load], .htmx-request, .htmx-settling')"
