@@ -157,6 +157,7 @@ def test_dark_mode_is_switched_and_remembered(open_page):
 
 def test_a_session_is_requested_by_keyboard_only(open_page):
     page = open_page(None, "/login")
+    expect(page.get_by_label("User name")).to_be_focused()
     page.keyboard.type("viewer")
     page.keyboard.press("Tab")
     page.keyboard.type("demo-viewer")

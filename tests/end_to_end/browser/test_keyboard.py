@@ -62,6 +62,8 @@ def test_the_palette_opens_a_session_and_runs_its_action_by_keyboard_alone(width
     expect(option(page, re.compile(f"^{short_id}")).first).to_have_attribute("aria-selected", "true")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/{path}$"))
+    # htmx handles links once the page has loaded.
+    page.wait_for_load_state()
     page.keyboard.press("Control+k")
     page.keyboard.type("canc")
     expect(option(page, "Cancel…")).to_have_attribute("aria-selected", "true")
