@@ -50,9 +50,14 @@ const palette = (() => {
   function actions() {
     return [...document.querySelectorAll(`#main :is(${ACTIONS})`)].filter(labelOf).map((element) => {
       const label = labelOf(element);
-      // A refresh of the page may have replaced the element.
-      return { label, run: () => (element.isConnected ? element : actionCalled(label))?.click() };
+      return { label, run: () => perform(element.isConnected ? element : actionCalled(label)) };
     });
+  }
+  // A refresh of the page may have replaced the element a moment ago; htmx must know it before the click.
+  function perform(element) {
+    if (!element) return;
+    window.htmx?.process(element);
+    element.click();
   }
   const actionCalled = (label) => [...document.querySelectorAll(`#main :is(${ACTIONS})`)].find((each) => labelOf(each) === label);
 
