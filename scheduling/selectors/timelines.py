@@ -1,7 +1,7 @@
 """Timelines of slots, pools and sessions: the entries of the change log that concern them.
 
-The sessions of a slot or pool come from the reservations that overlap a window of time, so the cost follows
-the window and not the length of the log.
+The sessions of a slot or pool come from the reservations that overlap a window of time, so the cost
+does not grow with the log. A window in the past also reads the reservations that ended since.
 """
 
 from __future__ import annotations
